@@ -1,4 +1,4 @@
-"""Optimizers as a notebook shows them: formula, settings, groups and the bytes of their slots."""
+"""HTML of optimizers for notebooks: formula, settings, groups and the bytes of their slots."""
 
 from __future__ import annotations
 
@@ -17,18 +17,15 @@ _STYLES = (_LEFT, NUMBER, NUMBER, NUMBER, _LEFT, _LEFT, NUMBER, _LEFT)
 
 
 def optimizer_page(optimizer: Any) -> str:
-    """Give an optimizer as HTML."""
-    formula = optimizer.formula
-    shown = f'<div style="padding: 6px 0;">{formula._repr_latex_()}</div>' if formula else ""
-    listed = [
+    """Return an optimizer as HTML."""
+    pairs = [
         (name, value) for name, value in optimizer._settings_with_schedule() if value is not None
     ]
-    listed += [
+    pairs += [
         (name, optimizer._common[name])
         for name in ("multi_precision", "not_finite")
         if optimizer._common.get(name, COMMON[name]) != COMMON[name]
     ]
-    settings = ", ".join(f"{name} = {value!r}" for name, value in listed)
     if optimizer.is_template:
         body = f'<div style="{QUIET}">A template: it has no parameters yet.</div>'
     else:
@@ -40,21 +37,14 @@ def optimizer_page(optimizer: Any) -> str:
             f'<div style="{QUIET}">{escape(_memory_sentence(optimizer))}</div>'
             f'<div style="{QUIET}">{escape(_execution_sentences(optimizer))}</div>'
         )
-    name = f' <span style="{QUIET}">{escape(optimizer.name)}</span>' if optimizer.name else ""
-    return (
-        f'<div class="optlab-optimizer" style="{FONT} max-width: 1200px; overflow-x: auto;">'
-        f"<b>{type(optimizer).__name__}</b>{name}"
-        f'<div style="{QUIET}">{escape(settings)}</div>{shown}{body}</div>'
-    )
+    return _page(optimizer, pairs, body)
 
 
 def average_page(average: Any) -> str:
-    """Give an average of weights as HTML."""
-    settings = ", ".join(
-        f"{name} = {value!r}" for name, value in average.own_settings.items() if value is not None
-    )
+    """Return an average of weights as HTML."""
+    pairs = [(name, value) for name, value in average.own_settings.items() if value is not None]
     n, size = len(average.parameters), sum(p.size for p in average.parameters)
-    kept = sum(
+    stored = sum(
         value.nbytes
         for memory in average.memories
         for value in memory.values()
@@ -64,21 +54,26 @@ def average_page(average: Any) -> str:
     if n:
         body = (
             f"It averages {n:,} parameter{'s' * (n != 1)} of {size:,} element{'s' * (size != 1)}, "
-            f"and keeps {in_words(kept)}."
+            f"and keeps {in_words(stored)}."
         )
-    name = f' <span style="{QUIET}">{escape(average.name)}</span>' if average.name else ""
-    formula = average.formula
-    shown = f'<div style="padding: 6px 0;">{formula._repr_latex_()}</div>' if formula else ""
+    return _page(average, pairs, f'<div style="{QUIET}">{escape(body)}</div>')
+
+
+def _page(subject: Any, settings: list[tuple[str, Any]], body: str) -> str:
+    """Return the page of an optimizer or average: class, name, settings, formula and body."""
+    name = f' <span style="{QUIET}">{escape(subject.name)}</span>' if subject.name else ""
+    listed = ", ".join(f"{name} = {value!r}" for name, value in settings)
+    formula = subject.formula
+    rendered = f'<div style="padding: 6px 0;">{formula._repr_latex_()}</div>' if formula else ""
     return (
         f'<div class="optlab-optimizer" style="{FONT} max-width: 1200px; overflow-x: auto;">'
-        f"<b>{type(average).__name__}</b>{name}"
-        f'<div style="{QUIET}">{escape(settings)}</div>{shown}'
-        f'<div style="{QUIET}">{escape(body)}</div></div>'
+        f"<b>{type(subject).__name__}</b>{name}"
+        f'<div style="{QUIET}">{escape(listed)}</div>{rendered}{body}</div>'
     )
 
 
 def _cells(optimizer: Any, number: int, group: Group) -> list[str]:
-    """Give the cells of one group."""
+    """Return the table cells of one group."""
     own = [
         f"{name} = {value!r}"
         for name, value in vars(group.h).items()
@@ -95,7 +90,7 @@ def _cells(optimizer: Any, number: int, group: Group) -> list[str]:
             slots["float32 copy"] = slots.get("float32 copy", 0) + arena.master.nbytes
     slots |= _wrapper_bytes(optimizer, group)
     rate = optimizer.get_lr() * group.multiplier
-    # The share of a group cannot be seen in a rate of zero, at which many schedules begin.
+    # A rate of zero, at which many schedules begin, does not show the multiplier of a group.
     share = (
         f" ({group.multiplier:g} of it)"
         if isinstance(rate, float) and rate == 0 and group.multiplier != 1
@@ -114,7 +109,7 @@ def _cells(optimizer: Any, number: int, group: Group) -> list[str]:
 
 
 def _wrapper_bytes(optimizer: Any, group: Group) -> dict[str, int]:
-    """Give the bytes of what wrappers remember of a group: slow weights, averages."""
+    """Return the bytes of what wrappers store for a group: slow weights, averages."""
     found: dict[str, int] = {}
     for wrapper in optimizer.layers():
         for (arena, _), memory in zip(wrapper.places, wrapper._memories(), strict=True):

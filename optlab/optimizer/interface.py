@@ -1,4 +1,4 @@
-"""The part of an optimizer that training loops call, around the step."""
+"""The methods of an optimizer that training loops call around the step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from optlab.optimizer.step.step import take_step
 
 
 class Pairs(list[tuple[Tensor, Tensor]]):
-    """Parameters with their gradients; a list that does not fill the screen of a notebook."""
+    """A list of (parameter, gradient) pairs with a short repr."""
 
     def __repr__(self) -> str:
         n = len(self)
@@ -26,7 +26,7 @@ class Pairs(list[tuple[Tensor, Tensor]]):
 
 
 def clear_gradients_of(parameters: Iterable[Any], set_to_zero: bool) -> None:
-    """Clear the gradients of parameters: to zero where there is one, or to none."""
+    """Set the gradients of parameters to zero where there is one, or to None."""
     value = nodes.ZERO if set_to_zero else None
     for p in parameters:
         node = p.node
@@ -37,7 +37,7 @@ def clear_gradients_of(parameters: Iterable[Any], set_to_zero: bool) -> None:
 
 
 class Interface:
-    """Gradients, rates and groups: what the documents call on every optimizer."""
+    """Gradients, learning rates and groups: the documented interface of every optimizer."""
 
     ranges: ClassVar[dict[str, tuple[float, float]]]
     settings: dict[str, Any]
@@ -64,8 +64,8 @@ class Interface:
         Parameters
         ----------
         set_to_zero : bool
-            True leaves gradients of zero (which are gradients: slots still decay and parameters
-            still move); False leaves none (the parameter is then skipped by `step`).
+            True sets gradients to zero (`step` still decays slots and moves parameters with them);
+            False removes them (`step` then skips the parameter).
         """
         for group in self.groups:
             clear_gradients_of(group.parameters, set_to_zero)
@@ -73,14 +73,14 @@ class Interface:
     clear_gradients = clear_grad
 
     def zero_grad(self, set_to_zero: bool = True, *, set_to_none: bool | None = None) -> None:
-        """Clear the gradients of all parameters: `clear_grad`, as PyTorch writes it.
+        """Clear the gradients of all parameters: `clear_grad` by its name in PyTorch.
 
         Parameters
         ----------
         set_to_zero : bool
             As in `clear_grad`.
         set_to_none : bool, optional
-            The opposite, by its name in PyTorch: True leaves no gradients.
+            The opposite, by its name in PyTorch: True removes the gradients.
         """
         self.clear_grad(set_to_zero if set_to_none is None else not set_to_none)
 
@@ -92,15 +92,15 @@ class Interface:
         no_grad_set: Iterable[Any] | None = None,
         callbacks: None = None,
     ) -> Pairs:
-        """Run backward from `loss`, and give the parameters that have a gradient with it.
+        """Run the backward pass of `loss`, and return the parameters with their gradients.
 
         Parameters
         ----------
         loss : Tensor
         startup_program, callbacks : None
-            Of the documents' static graphs, which there are none here.
+            Arguments of static graphs, which optlab does not have.
         parameters : iterable of Tensor or str, optional
-            Only these, given as such or by name.
+            Only these, as Tensors or by name.
         no_grad_set : iterable of Tensor or str, optional
             Not these.
 
@@ -147,17 +147,17 @@ class Interface:
         Parameters
         ----------
         params_grads : iterable of (parameter, gradient)
-            As `backward` gives them. A pair with None is skipped, as is a parameter without pair.
+            As `backward` returns them. A parameter without a pair, or with None, is skipped.
 
         Returns
         -------
         list
-            Empty; the documents' static graphs have operations there.
+            Empty; for static graphs it lists operations.
 
         Raises
         ------
         TypeError, ValueError
-            If something is no pair, or not a parameter of this optimizer, or there twice, or a
+            If something is no pair, a parameter is not this optimizer's or appears twice, or a
             gradient does not fit. Nothing has changed then.
         """
         self._require_parameters()
@@ -169,17 +169,17 @@ class Interface:
     def apply_optimize(
         self, loss: Any, startup_program: None, params_grads: Iterable[tuple[Any, Any]]
     ) -> list[Any]:
-        """Take a step with these gradients; `loss` is only what they belong to."""
+        """Take a step with these gradients; `loss` is not used."""
         _refuse_static_graph("startup_program", startup_program)
         return self.apply_gradients(params_grads)
 
     def append_regularization_ops(
         self, parameters_and_grads: Iterable[tuple[Any, Any]], regularization: Any = None
     ) -> Pairs:
-        """Give the pairs with the decay of each parameter added to its gradient.
+        """Return the pairs with the decay of each parameter added to its gradient.
 
-        A parameter's own regularizer goes before `regularization`. `apply_gradients` adds the
-        optimizer's decay by itself: this is for looking at it, or for gradients used elsewhere.
+        A parameter's own regularizer precedes `regularization`. `apply_gradients` adds the decay
+        of the optimizer anyway: this is for looking at it, or for gradients used elsewhere.
         """
         default = as_regularizer(regularization)
         who = f"{type(self).__name__}.append_regularization_ops"
@@ -197,7 +197,7 @@ class Interface:
         parameters: Iterable[Any] | None = None,
         no_grad_set: Iterable[Any] | None = None,
     ) -> tuple[list[Any], Pairs]:
-        """Run backward from `loss`, unless that was done already, and take a step.
+        """Run the backward pass of `loss`, unless that was done already, and take a step.
 
         Parameters
         ----------
@@ -219,7 +219,7 @@ class Interface:
         return [], pairs
 
     def _select(self, parameters: Any, no_grad_set: Any) -> list[Any]:
-        """Give the parameters that are wanted, and not left out."""
+        """Return the chosen parameters without those that are left out."""
         own = [p for group in self.groups for p in group.parameters]
         wanted = own if parameters is None else self._find(own, parameters, "parameters")
         given = () if no_grad_set is None else no_grad_set
@@ -250,7 +250,7 @@ class Interface:
         )
 
     def _gradients_by_id(self, params_grads: Any) -> dict[int, Any]:
-        """Give the gradients by their parameter's identity."""
+        """Return the gradients by the identity of their parameter."""
         known = {id(p) for group in self.groups for p in group.parameters}
         given: dict[int, Any] = {}
         for p, g in checked_pairs(params_grads, f"{type(self).__name__}.apply_gradients"):
@@ -267,7 +267,7 @@ class Interface:
     # Groups and rates ---------------------------------------------------------------------------
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add parameters, with settings of their own.
+        """Add a group of parameters with its own settings.
 
         Raises
         ------
@@ -296,7 +296,7 @@ class Interface:
         self.groups.extend(added)
 
     def get_lr(self) -> Any:
-        """Give the present learning rate, a float; of an ensemble its rates."""
+        """Return the current learning rate, a float; of an ensemble, its rates."""
         if self.schedule is not None:
             return float(self.schedule())
         return self.settings["learning_rate"]
@@ -309,8 +309,8 @@ class Interface:
         RuntimeError
             If a schedule sets it.
         ValueError
-            If it is negative or not finite, or does not go with the other settings, or has another
-            number of values than the ensembles have members. The old rate stays then.
+            If it is negative or not finite, does not fit the other settings, or has another number
+            of values than the ensembles have members. The old rate stays then.
         """
         if self.schedule is not None:
             raise RuntimeError(
@@ -322,22 +322,22 @@ class Interface:
         self.settings["learning_rate"] = self._checked_lr(value)
 
     def _checked_lr(self, value: Any) -> Any:
-        """Give a rate that goes with all that the optimizer was made with, or say what does not."""
+        """Return a learning rate, checked together with the other settings and the parameters."""
         rate = checked("learning_rate", value, 0.0, type(self).ranges)
-        kept = [(vars(group.h), group.parameters) for group in self.groups]
-        for settings, parameters in kept or [(self.settings, [])]:
+        of_groups = [(vars(group.h), group.parameters) for group in self.groups]
+        for settings, parameters in of_groups or [(self.settings, [])]:
             checked_hyperparameters(self, {**settings, "learning_rate": rate}, parameters)
         return rate
 
     def set_lr_scheduler(self, scheduler: Any) -> None:
-        """Let a schedule set the learning rate from now on.
+        """Set the schedule of the learning rate.
 
         Raises
         ------
         TypeError
             If it is not a schedule of ``optlab.optimizer.lr``.
         ValueError
-            If its present rate does not go with the other settings. The old rate stays then.
+            If its current rate does not fit the other settings. The old rate stays then.
         """
         if isinstance(scheduler, type) or not is_schedule(scheduler):
             raise TypeError(
@@ -358,7 +358,7 @@ class Interface:
         return f"{head}, {n} parameter{'s' * (n != 1)} of {size} element{'s' * (size != 1)}"
 
     def _settings_with_schedule(self) -> list[tuple[str, Any]]:
-        """Give the settings with the schedule in place of its present rate."""
+        """Return the settings with the schedule in place of its current rate."""
         shown = dict(self.settings)
         if self.schedule is not None:
             shown["learning_rate"] = self.schedule
@@ -366,12 +366,12 @@ class Interface:
 
 
 for _method in vars(Interface).values():
-    if isinstance(_method, FunctionType):  # Python's own messages say what was called
+    if isinstance(_method, FunctionType):  # Python's error messages name the function called
         _method.__qualname__ = f"Optimizer.{_method.__name__}"
 
 
 def _refuse_static_graph(name: str, value: Any) -> None:
-    """Refuse an argument that has no meaning without static graphs."""
+    """Raise TypeError for an argument that has no meaning without static graphs."""
     if value is not None:
         raise TypeError(
             f"{name} belongs to static graphs, which optlab does not have; leave it None."

@@ -1,4 +1,4 @@
-"""L-BFGS: steps along a curvature that is learnt from the last gradients."""
+"""L-BFGS: quasi-Newton steps with a curvature that is estimated from the last gradients."""
 
 from __future__ import annotations
 
@@ -25,47 +25,47 @@ from optlab.optimizer.quasi_newton.line_search import Trial, strong_wolfe
 
 
 class LBFGS(Optimizer):
-    r"""Take Newton's step with a curvature that is learnt from the last steps.
+    r"""Take Newton's step with a curvature that is estimated from the last steps.
 
     .. math::
         p &\leftarrow p - \alpha H g
 
-    H, the inverse of the curvature, is never formed: `history_size` pairs of a step s and the
-    change y of the gradient over it stand for it, and two loops over them give H g.
+    H, the inverse Hessian, is never formed: `history_size` pairs of a step s and the change y of
+    the gradient over it represent it, and two loops over them give H g.
 
     Parameters
     ----------
     learning_rate : float
-        How far to go along the direction, :math:`\alpha`; with a line search, how far to try first.
-        The first step of all is no longer than this.
+        The step length :math:`\alpha` along the direction; with a line search, the first one tried.
+        The very first step is no longer than this.
     max_iter : int
-        Steps in one call of `step`.
+        The most steps in one call of `step`.
     max_eval : int, optional
-        Calls of the closure after which `step` takes no further one; by default 5/4 of max_iter.
+        The number of closure calls after which `step` ends; by default 5/4 of max_iter.
     tolerance_grad : float
         Stop where no element of the gradient is larger.
     tolerance_change : float
         Stop where no element moves by more, or the loss changes by less.
     history_size : int
-        How many pairs are remembered: memory is twice as many copies of the parameters, and three.
+        The number of pairs: they take twice as many copies of the parameters, and three more.
     line_search_fn : "strong_wolfe" or None
-        Search along the direction for a point of the strong Wolfe conditions.
+        Search along the direction for a point that satisfies the strong Wolfe conditions.
 
     Notes
     -----
     Source: Liu and Nocedal 1989, "On the limited memory BFGS method for large scale optimization";
-    Nocedal and Wright 2006, "Numerical optimization", algorithms 7.4 and 7.5. It is meant for whole
-    batches: the noise of mini-batches spoils what it learns.
+    Nocedal and Wright 2006, "Numerical optimization", algorithms 7.4 and 7.5. It is meant for full
+    batches: the noise of mini-batches spoils the estimated curvature.
 
-    All parameters go along one direction, so groups may have decay and clip of their own, but no
-    rate or other setting; they must be of one dtype and on one device. Decay is part of the
-    function that is minimised, so that the line search sees it; a clipped gradient is that of no
-    function, and a line search along it may stop early. Parameters without a gradient stay.
+    All parameters move along one direction, so groups may have their own decay and clip, but no
+    other settings, and must share one dtype and device. Decay is part of the objective, so that the
+    line search includes it; a clipped gradient is the gradient of no function, and a line search
+    along it may stop early. Parameters without a gradient stay.
 
-    A step ends where the next begins: if somebody moves the parameters in between (`LookAhead`
-    does, or ``set_value``), the curvature is learnt over all of the way.
+    If the parameters are moved between two steps (by `LookAhead` or ``set_value``), the curvature
+    is estimated over the whole way.
 
-    Every step is an update of its own for traces; its loss is the one before it.
+    Every step is a separate update in traces; its loss is the one before it.
 
     Examples
     --------
@@ -99,22 +99,22 @@ class LBFGS(Optimizer):
         "tolerance_change": (0.0, math.inf),
         "history_size": (1, math.inf),
     }
-    #: `step` takes a closure: who trains with any optimizer has to give it one.
+    #: Whether `step` requires a closure, for code that trains with any optimizer.
     needs_closure: ClassVar[bool] = True
 
     def __init__(self, *values: Any, **named: Any) -> None:
         self.history = History()
-        #: The loss before the last step, which recorders ask for: many backward passes lie between.
+        #: The loss before the last step, for recorders, as one call of `step` runs many closures.
         self.loss_of_step = math.nan
         super().__init__(*values, **named)
 
     def for_parameter(self, parameter: Any, h: Any) -> dict[str, Any]:
-        """Refuse ensembles."""
+        """Raise TypeError for ensembles."""
         check_one_run(parameter.data)
         return {}
 
     def check(self, h: Any) -> None:
-        """Refuse unknown searches, and groups with settings of their own."""
+        """Raise for an unknown line search, and for groups with settings of their own."""
         check_one_run(self.settings["learning_rate"])
         if h.line_search_fn not in (None, "strong_wolfe"):
             raise ValueError(
@@ -134,12 +134,12 @@ class LBFGS(Optimizer):
         self.history = History(starts=starts_of(list(self._spans())))
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add parameters; what was learnt of the others' curvature is forgotten."""
+        """Add parameters; the history, and so the estimated curvature, is cleared."""
         super().add_param_group(param_group)
         self.history = History(starts=starts_of(list(self._spans())))
 
     def minimize(self, *args: Any, **kwargs: Any) -> Any:
-        """Refuse: one backward pass is not enough for it."""
+        """Raise NotImplementedError, as one backward pass is not enough."""
         raise NotImplementedError(
             "LBFGS evaluates the loss many times in one step; write a closure that clears the "
             "gradients, computes the loss, runs backward and returns the loss, and call "
@@ -147,11 +147,11 @@ class LBFGS(Optimizer):
         )
 
     def apply_gradients(self, params_grads: Any) -> Any:
-        """Refuse: gradients at one point are not enough for it."""
+        """Raise NotImplementedError, as gradients at one point are not enough."""
         return self.minimize()
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Take up to `max_iter` steps, calling the closure for loss and gradient.
+        """Take up to `max_iter` steps; the closure computes loss and gradients.
 
         Parameters
         ----------
@@ -161,16 +161,16 @@ class LBFGS(Optimizer):
         Returns
         -------
         Tensor
-            What the closure returned first: the loss before the call.
+            The first result of the closure: the loss before the call.
 
         Raises
         ------
         TypeError
             If there is no closure, or it does not return one number.
         RuntimeError
-            If the closure leaves no gradient: it did not run backward. Nothing has changed then.
+            If the closure leaves no gradient, as without a backward pass. Nothing has changed then.
         ValueError
-            If parameters have rates of their own, or differ in dtype or device.
+            If parameters have their own learning rates, or differ in dtype or device.
         FloatingPointError
             If the first gradient is not finite and the policy is ``not_finite="raise"``.
         """
@@ -232,35 +232,35 @@ class LBFGS(Optimizer):
         return first.returned
 
     def state_dict(self) -> dict[str, Any]:
-        """Give all that a resumed run needs to be equal to the bit.
+        """Return all that a resumed run needs to be equal to the bit.
 
         Returns
         -------
         dict
-            As of every optimizer, and as ``"state"`` what the documents read there, for looking at
-            it alone: ``state_dict()["state"]["func_evals"]``, how often the closure was called, and
-            ``"n_iter"``, how many steps were taken.
+            As of every optimizer. It also has, for information, the documented entries
+            ``["state"]["func_evals"]``, the number of closure calls, and ``["state"]["n_iter"]``,
+            the number of steps.
         """
         counts = {"func_evals": self.history.evaluations, "n_iter": self.history.iterations}
         return {**super().state_dict(), "state": counts}
 
     def checked_state(self, state_dict: Mapping[str, Any]) -> Callable[[], None]:
-        """Check a state, and give what writes it; ``"state"`` says nothing that it needs."""
+        """Check a state, and return a function that writes it; ``"state"`` is ignored."""
         if isinstance(state_dict, Mapping):
             state_dict = {**state_dict, "state": {}}
         return super().checked_state(state_dict)
 
     def extra_state(self) -> dict[str, Any]:
-        """Give the history, its arrays cut into those of the parameters, by name."""
+        """Return the history, its arrays split by the names of the parameters."""
         return self.history.to_state(list(self._spans()))
 
     def set_extra_state(self, state: Mapping[str, Any]) -> None:
-        """Take in a history that `extra_state` gave.
+        """Load a history that `extra_state` returned.
 
         Raises
         ------
         ValueError
-            If it is not one of these parameters. Nothing has changed then.
+            If it does not fit these parameters. Nothing has changed then.
         """
         try:
             self.history = History.from_state(state, list(self._spans()), read_point(self.groups))
@@ -272,18 +272,18 @@ class LBFGS(Optimizer):
 
     @property
     def own_bytes(self) -> int:
-        """How much memory the history takes: the rule has no slots."""
+        """The bytes of the history: the rule has no slots."""
         return self.history.nbytes
 
     def _spans(self) -> Iterator[tuple[str, int, int]]:
-        """Go through all parameters: name, and from where to where they lie in a flat array."""
+        """Yield the name of each parameter, and its start and stop in a flat array."""
         start = 0
         for name, arena, number in self._named():
             size = arena.parameters[number].size
             yield name, start, start + size
             start += size
 
-    # The function along a line ------------------------------------------------------------------
+    # The objective along a line ------------------------------------------------------------------
 
     def _search(
         self,
@@ -294,7 +294,7 @@ class LBFGS(Optimizer):
         slope: float,
         alpha: float,
     ) -> tuple[Trial, int]:
-        """Search along a direction; if the closure fails, the parameters are where they were."""
+        """Search along a direction; restore the parameters if the closure fails."""
 
         def evaluate(alpha: float) -> Trial:
             write_point(self.groups, point + alpha * direction)
@@ -309,7 +309,7 @@ class LBFGS(Optimizer):
             raise
 
     def _evaluate(self, closure: Callable[[], Any], first: bool = False) -> Evaluation:
-        """Call the closure, and lay the gradients side by side."""
+        """Call the closure, and return the loss and the flat gradients."""
         with enable_grad():
             returned = closure()
         self.history.evaluations += 1
@@ -319,7 +319,7 @@ class LBFGS(Optimizer):
         return there
 
     def _publish(self, rate: float, before: Evaluation, start: Any) -> None:
-        """Count a step, and tell those who listen."""
+        """Count a step, and publish it to listeners."""
         self.loss_of_step = before.loss
         updates = count_step(self.groups, rate, before, start)
         if events.step_taken.listeners:
@@ -328,7 +328,7 @@ class LBFGS(Optimizer):
     # Conditions ---------------------------------------------------------------------------------
 
     def _may_continue(self, g: Any) -> bool:
-        """Say whether to go on, by the policy for gradients that are not finite."""
+        """Return whether to continue, by the policy for gradients that are not finite."""
         if self.not_finite == "pass" or bool(np.isfinite(g).all()):
             return True
         self.skipped += self.not_finite == "skip"
@@ -342,6 +342,6 @@ class LBFGS(Optimizer):
 
 
 def _publish_held(role: str, *arrays: Any) -> None:
-    """Tell those who keep account of memory what is held while the closure runs."""
+    """Publish the arrays that are held while the closure runs, for memory ledgers."""
     for array in arrays:
         events.array_kept.publish(array, "LBFGS", role, "step")

@@ -1,8 +1,8 @@
-"""Optimizer: what all update rules share.
+"""The base class of all optimizers.
 
 A rule is a class with its hyper-parameters, its slots, its scalars of step t and its update,
-written as the paper prints it. This base class owns everything else: groups, the order clip,
-regularise, update, write, and how to run the rule over many parameters at once.
+written as in the paper. The base class does everything else: groups, state, the order clip,
+regularize, update, write, and running the rule over many parameters at once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from optlab.optimizer.rule.hyperparameters import (
 from optlab.optimizer.state_dict import Stateful
 from optlab.optimizer.step.step import take_step
 
-#: What a step does when a gradient holds infinities or NaN.
+#: Policies for gradients that hold infinities or NaN.
 POLICIES = ("pass", "skip", "raise")
 
 
@@ -37,7 +37,7 @@ _ALIASES_OF_RATE = ("lr", "learning_rate")
 
 
 def how_to_set(cls: type, name: str) -> str:
-    """Say how a setting is changed, as an attribute that nobody reads would do nothing."""
+    """Return how a setting is changed, for the error of setting it as an attribute."""
     if name in _ALIASES_OF_RATE:
         return f"the rate of {cls.__name__} is set by set_lr(value) or set_lr_scheduler(schedule)."
     return (
@@ -48,7 +48,7 @@ def how_to_set(cls: type, name: str) -> str:
 
 
 def no_closure(owner: str, given: Any) -> str:
-    """Say that a step uses the gradients that are there."""
+    """Return the message for a `step` that was given a closure."""
     what = "a function" if callable(given) else f"a {type(given).__name__}"
     return (
         f"{owner}.step() takes nothing, but got {what}: only LBFGS takes a closure. The step uses "
@@ -64,56 +64,56 @@ class Optimizer(Interface, Stateful):
 
     ``hyperparameters``
         Names and default values, ``learning_rate`` first. They become the arguments of the class.
-        A default that is a bool or a whole number makes the argument one.
+        A bool or a whole number as default makes the argument one.
     ``slots``
-        What the rule remembers for every element of a parameter, with its value at the start.
-        No slot is called ``t``: in a state that is the step count.
+        The state of every element of a parameter, such as moments: names and start values. No slot
+        is called ``t``: in a state dict that is the step count.
     ``scalars(t, h)``, optional
-        Python numbers of step t, from the hyper-parameters h. Whole numbers and bools are for
-        choosing between forms of the rule: it is captured anew for each of their values.
+        Python numbers of step t, from the hyper-parameters h. Whole numbers and bools choose
+        between forms of the rule: it is captured anew for each of their values.
     ``update(p, g, s, h, c)``
         Parameter, gradient, slots, hyper-parameters and scalars in; the new parameter, a dict of
-        new slots and, if there is something to show, a dict of named terms out. Arrays are never
-        changed in place.
+        new slots and, optionally, a dict of named terms for traces out. Arrays are never changed in
+        place.
     ``kind``
-        "elementwise" if every element is updated by itself: all parameters of a group are then
-        updated in one pass, side by side in one flat array, so a norm or a mean would mix them:
-        a rule that takes one is refused at its first step.
+        "elementwise" if every element is updated independently: all parameters of a group are then
+        updated in one call, as one flat array, in which a norm or a mean would mix them: a rule
+        that takes one is refused at its first step.
         "tensor" or "matrix" if the rule needs one parameter at a time, in its own shape.
     ``slots_for(h)``, ``for_parameter(p, h)``, ``check(h)``, optional
         Slots that depend on the settings; settings that depend on the parameter; errors for
-        settings that do not go together.
+        invalid combinations of settings.
     ``by_rows`` or ``applies_by_rows(h)``, optional
-        True says that rows without a gradient keep parameter and slots as they are, so that a
-        row-sparse gradient is applied to its rows alone.
+        True if rows without a gradient keep their values and slots, so that a row-sparse gradient
+        is applied to its rows alone.
     ``draws``, optional
         True gives the rule a random key of the step and the parameter, as ``c.key``:
         ``c.key.generator()`` is a NumPy generator, the same in every run from the same seed. Cast
         what it draws: ``c.key.generator().standard_normal(p.shape).astype(p.dtype)``. A rule that
         draws has ``kind = "tensor"``.
     ``ranges``, optional
-        What values are allowed: name to (lowest, highest), the highest excluded.
+        Allowed values: name to (lowest, highest), the highest excluded.
 
     Parameters
     ----------
     parameters : sequence of Tensor or of dict, optional
-        What to optimize. A dict is a group: ``{"params": [...], ...}`` with values of its own for
-        any hyper-parameter, ``weight_decay`` or ``grad_clip``; its ``learning_rate`` multiplies
-        the optimizer's. Without parameters the optimizer is a template that `bind` makes copies of.
+        What to optimize. A dict is a group, ``{"params": [...], ...}``, with its own values of any
+        hyper-parameter, ``weight_decay`` or ``grad_clip``; its ``learning_rate`` multiplies the
+        optimizer's. Without parameters the optimizer is a template, which `bind` copies.
     weight_decay : float or Regularizer, optional
         A number c means ``L2Decay(c)``.
     grad_clip : ClipGradByValue, ClipGradByNorm or ClipGradByGlobalNorm, optional
         Clips the raw gradients of a group before decay is added.
     name : str, optional
-        What traces and tables call it.
+        Its name in traces and tables.
     multi_precision : bool
-        Update float16 and bfloat16 parameters through a float32 copy, which also keeps what is too
-        small for 16 bits. Slots of such parameters are float32 in either case.
+        Update float16 and bfloat16 parameters through a float32 copy, which keeps changes that are
+        too small for 16 bits. Slots of such parameters are float32 in either case.
     not_finite : {"pass", "skip", "raise"}
-        What `step` does if a raw gradient holds infinities or NaN: uses them, leaves everything as
-        it is, or raises FloatingPointError (everything stays then, too). ``optimizer.skipped``
-        counts the steps that "skip" left out. The members of an ensemble take every step together:
-        for them there is no "skip".
+        What `step` does if a raw gradient holds infinities or NaN: use them, leave everything
+        unchanged, or raise FloatingPointError (everything is unchanged then, too).
+        ``optimizer.skipped`` counts the steps that "skip" left out. The members of an ensemble take
+        every step together: for them there is no "skip".
 
     Examples
     --------
@@ -140,17 +140,17 @@ class Optimizer(Interface, Stateful):
     by_rows: ClassVar[bool] = False
     draws: ClassVar[bool] = False
     ranges: ClassVar[dict[str, tuple[float, float]]] = {}
-    #: Arguments, True or False, of which the documents say that they change the speed alone: taken,
-    #: as a step is the same, and as fast, with either.
+    #: Arguments, True or False, that change nothing but the speed where they are documented: they
+    #: are accepted and ignored, as a step is as fast with either.
     ignored_options: ClassVar[tuple[str, ...]] = ()
 
     #: Whether the class is one of optlab's own.
     built_in: ClassVar[bool] = True
-    #: Whether a rule of a user's was looked at when it was first applied: see `watched`.
+    #: Whether the kind "elementwise" was verified, at the first application: see `watched`.
     elementwise_verified = True
-    #: Whether the optimizer does not take the step of this class, but one of its own.
+    #: Whether the class overrides `step`.
     custom_step: ClassVar[bool] = False
-    #: The update as mathematics, from the docstring; a notebook renders it.
+    #: The formula of the update, from the docstring; a notebook renders it.
     formula = FormulaOfDocstring()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -190,15 +190,15 @@ class Optimizer(Interface, Stateful):
             )
         self.groups: list[Group] = []
         self.key: Key | None = None
-        #: The captured forms of the rule, by what they were captured for.
+        #: The captured forms of the rule, by dtype and settings.
         self.plans: dict[Any, Any] = {}
-        #: How many steps were left out by ``not_finite="skip"``.
+        #: The number of steps that ``not_finite="skip"`` left out.
         self.skipped = 0
-        #: What was said already, or counted for it; see `reminders`.
+        #: The usage warnings given so far, or counts for them; see `reminders`.
         self.warned: dict[str, int] = {}
         #: Why the rule is not captured, by the dtype of the parameters; see `execution`.
         self.refused: dict[Any, str] = {}
-        # A template's settings are checked now, not when it is bound.
+        # The settings of a template are checked now, not when it is bound.
         make_groups(self, [{"params": []}])
         if parameters is not None:
             self._bind(parameters)
@@ -225,32 +225,32 @@ class Optimizer(Interface, Stateful):
             f"{type(self).__name__!r} object has no attribute {name!r}{hint}", name=name, obj=None
         )
 
-    # What a rule says ---------------------------------------------------------------------------
+    # What a rule declares -----------------------------------------------------------------------
 
     def scalars(self, t: int, h: Any) -> dict[str, Any]:
-        """Give what depends only on the step count and the hyper-parameters."""
+        """Return scalars that depend only on the step count and the hyper-parameters."""
         return {}
 
     def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
-        """Give new parameter, new slots and named terms. Subclasses say how."""
+        """Return the new parameter, new slots and named terms. Subclasses override this."""
         raise NotImplementedError(
             f"{type(self).__name__} has no update(self, p, g, s, h, c) method; it returns the new "
             "parameter, a dict of new slots and a dict of named terms."
         )
 
     def check(self, h: Any) -> None:
-        """Raise if settings do not go together. Subclasses say which."""
+        """Validate combinations of hyper-parameters. Subclasses override this."""
 
     def slots_for(self, h: Any) -> dict[str, float]:
-        """Give the slots that these hyper-parameters need. Subclasses with options override it."""
+        """Return the slots for these hyper-parameters. Subclasses with options override this."""
         return self.slots
 
     def for_parameter(self, parameter: Any, h: Any) -> dict[str, Any]:
-        """Give hyper-parameters that differ for this parameter; "learning_rate" is a factor."""
+        """Return hyper-parameters that differ for this parameter; "learning_rate" is a factor."""
         return {}
 
     def applies_by_rows(self, h: Any) -> bool:
-        """Say whether rows without a gradient stay as they are, so that the others suffice."""
+        """Return whether rows without a gradient stay unchanged, and so need no update."""
         return self.by_rows
 
     # Parameters ---------------------------------------------------------------------------------
@@ -262,12 +262,12 @@ class Optimizer(Interface, Stateful):
 
     @property
     def not_finite(self) -> str:
-        """What `step` does about gradients that are not finite: "pass", "skip" or "raise"."""
+        """The policy for gradients that are not finite: "pass", "skip" or "raise"."""
         return self._common["not_finite"]  # type: ignore[no-any-return]
 
     @property
     def decay_and_clip(self) -> tuple[Any, Any]:
-        """The regularizer and the gradient clip of parameters that have none of their own."""
+        """The default regularizer and gradient clip."""
         return as_regularizer(self._common.get("weight_decay")), self._common["grad_clip"]
 
     @property
@@ -276,9 +276,9 @@ class Optimizer(Interface, Stateful):
         return [p for group in self.groups for p in group.parameters]
 
     def bind(self, parameters: Any) -> Optimizer:
-        """Give a fresh optimizer with the same settings for `parameters`.
+        """Return a new optimizer with the same settings for `parameters`.
 
-        A schedule is copied, too: each optimizer goes through its own.
+        A schedule is copied, too: each optimizer has its own.
 
         Examples
         --------
@@ -299,7 +299,7 @@ class Optimizer(Interface, Stateful):
         return fresh
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"plans": {}, "refused": {}}  # captured again when they are needed
+        return vars(self) | {"plans": {}, "refused": {}}  # captured again when needed
 
     def layers(self) -> list[Any]:
         """Return the wrappers around the innermost optimizer, the inner ones first: none here."""
@@ -323,15 +323,14 @@ class Optimizer(Interface, Stateful):
         Parameters
         ----------
         closure : None
-            What `LBFGS` takes here, no other optimizer does.
+            Only `LBFGS` takes one.
 
         Raises
         ------
         RuntimeError
             If the optimizer is a template without parameters.
         ValueError, TypeError
-            If a gradient does not fit its parameter, or the rule returns something that does not,
-            or something is given as a closure.
+            If a gradient or a result of the rule does not fit its parameter, or a closure is given.
             Nothing has changed then.
         FloatingPointError
             If a gradient is not finite and the policy is ``not_finite="raise"``.
@@ -345,7 +344,7 @@ class Optimizer(Interface, Stateful):
 
     @property
     def execution(self) -> dict[str, str]:
-        """How the rule runs, and why: captured or as it is written, for each array of parameters.
+        """How the rule runs over each array of parameters, captured or as it is written, and why.
 
         Examples
         --------

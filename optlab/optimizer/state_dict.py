@@ -1,4 +1,4 @@
-"""The state of an optimizer: giving out by name all that a later run needs, and taking it in."""
+"""The state dict of an optimizer: all that a resumed run needs, by the names of the parameters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_LISTED = 12
 
 
 class _Entry(NamedTuple):
-    """Where an array of the state lies: a slot of a parameter, or its float32 copy."""
+    """The location of an array of the state: a slot of a parameter, or its float32 copy."""
 
     name: str
     arena: FlatParameters
@@ -30,18 +30,18 @@ class _Entry(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What the state dict calls it."""
+        """Its key in the state dict."""
         return f"{self.name}.{self.slot}" if self.slot else f"master_weights {self.name}"
 
     def read_from(self, state: Mapping[str, Any]) -> Any:
-        """Give its value in a state dict, or None."""
+        """Return its value in a state dict, or None."""
         if self.slot is not None:
             return state.get(self.label)
         masters = state.get("master_weights")
         return masters.get(self.name) if isinstance(masters, Mapping) else None
 
     def is_in(self, state: Mapping[str, Any]) -> bool:
-        """Say whether a state dict has an entry for it, whatever it is."""
+        """Return whether a state dict has an entry for it, whatever it is."""
         if self.slot is not None:
             return self.label in state
         masters = state.get("master_weights")
@@ -49,7 +49,7 @@ class _Entry(NamedTuple):
 
     @property
     def array(self) -> Any:
-        """The array, in its parameter's shape; writing to it writes to the state."""
+        """The array in the shape of its parameter, a view of the state."""
         _, arena, number, slot = self
         whole = arena.master if slot is None else arena.slots[slot]
         span = slice(arena.bounds[number], arena.bounds[number + 1])
@@ -57,7 +57,7 @@ class _Entry(NamedTuple):
 
 
 class Stateful:
-    """The part of an optimizer that gives out and takes in its state."""
+    """The methods of an optimizer that save and load its state."""
 
     settings: dict[str, Any]
     schedule: Any
@@ -65,27 +65,27 @@ class Stateful:
     key: Key | None
 
     def _checked_lr(self, value: Any) -> Any:
-        """Give a rate that goes with all that the optimizer was made with, or say what does not."""
+        """Return a learning rate, checked together with the other settings and the parameters."""
         raise NotImplementedError
 
     def extra_state(self) -> dict[str, Any]:
-        """Give what else the rule remembers. Subclasses that own their loop say what."""
+        """Return further state of the rule. Subclasses with a `step` of their own override this."""
         return {}
 
     def set_extra_state(self, state: Mapping[str, Any]) -> None:
-        """Take in what `extra_state` gave, checking it before anything changes."""
+        """Load what `extra_state` returned, checked before anything changes."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Give all that a resumed run needs to be equal to the bit.
+        """Return all that a resumed run needs to be equal to the bit.
 
         Returns
         -------
         dict
-            For each parameter, by its name (its place in the structure of the layers): its slots
-            as ``"fc.weight.moment1"`` and its step count as ``"fc.weight.t"``. The float32 copies
-            of ``multi_precision`` under ``"master_weights"``, the state of the schedule under
+            For each parameter, by its name (its path in the structure of the layers): its slots as
+            ``"fc.weight.moment1"`` and its step count as ``"fc.weight.t"``. The float32 copies of
+            ``multi_precision`` under ``"master_weights"``, the state of the schedule under
             ``"LR_Scheduler"`` or else the rate under ``"learning_rate"``. Arrays are copies, as
-            Tensors: they stay as they are when training goes on. ``ol.save`` writes it to a file.
+            Tensors, which further training does not change. ``ol.save`` writes it to a file.
 
         Examples
         --------
@@ -121,15 +121,15 @@ class Stateful:
         return state
 
     def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Take in a state that `state_dict` gave, of this optimizer or of one like it.
+        """Load a state of `state_dict`, of this optimizer or of one like it.
 
-        Parameters that have names of their own are found by them, so they may be given in another
-        order. A parameter without a name is called by its place ("parameter 0"), and so are all if
-        only one side knows names: those must be given in the order in which they were saved, as
-        two of one shape cannot be told apart. Parameters of a model are named when it is first
-        asked for them (``model.parameters()``), others by ``ol.Parameter(data, name="w")``.
-        Everything is checked before anything changes. Values are copied to the device where the
-        parameters lie. To go on with another rate, call `set_lr` or `set_lr_scheduler` afterwards.
+        Parameters with names are found by them, so their order may differ. A parameter without a
+        name is called by its position ("parameter 0"), and so are all if only one side has names:
+        these must be in the order in which they were saved, as two of one shape cannot be told
+        apart. Parameters of a model are named at the first ``model.parameters()``, others by
+        ``ol.Parameter(data, name="w")``. Everything is checked before anything changes. Values are
+        copied to the device of the parameters. To go on with another rate, call `set_lr` or
+        `set_lr_scheduler` afterwards.
 
         Raises
         ------
@@ -143,9 +143,8 @@ class Stateful:
         -----
         UserWarning
             If several parameters of one shape share a name, as those of two models of one
-            structure do, or if only one side knows names, and what is remembered of them differs:
-            they are then told apart by their order alone, which must be that of the optimizer
-            whose state it is.
+            structure do, or only one side has names, and their states differ: they are then told
+            apart by their order alone, which must be that of the optimizer whose state it is.
 
         Examples
         --------
@@ -169,7 +168,7 @@ class Stateful:
         write()
 
     def checked_state(self, state_dict: Mapping[str, Any]) -> Callable[[], None]:
-        """Check a state, and give what writes it: all that `set_state_dict` does, in two parts."""
+        """Check a state, and return a function that writes it: `set_state_dict` in two parts."""
         if not isinstance(state_dict, Mapping):
             raise TypeError(
                 "set_state_dict takes what state_dict gave, a dict; got "
@@ -239,7 +238,7 @@ class Stateful:
         rate: Any,
         key: Key | None,
     ) -> None:
-        """Write what has been checked."""
+        """Write a checked state."""
         for group in self.groups:
             for arena in group.arenas:
                 arena.make_slots_writable()
@@ -254,7 +253,7 @@ class Stateful:
             self.settings["learning_rate"] = rate
 
     def _named(self) -> Iterator[tuple[str, FlatParameters, int]]:
-        """Go through all parameters: name, arena and number in the arena."""
+        """Yield the name of each parameter, its arena and its number there."""
         names = parameter_names(self.groups)
         for group in self.groups:
             for arena in group.arenas:
@@ -262,7 +261,7 @@ class Stateful:
                     yield names[id(p)], arena, number
 
     def _arrays(self) -> list[_Entry]:
-        """Give where each array of the state lies."""
+        """Return the location of each array of the state."""
         return [
             _Entry(name, arena, number, slot)
             for name, arena, number in self._named()
@@ -271,7 +270,7 @@ class Stateful:
 
 
 def raise_faults(who: str, faults: list[str]) -> None:
-    """Raise a ValueError that lists what is wrong with a state, if something is."""
+    """Raise a ValueError that lists the faults of a state, if there are any."""
     if faults:
         more = f"\n  and {len(faults) - _MOST_LISTED} more" * (len(faults) > _MOST_LISTED)
         listed = "\n  ".join(faults[:_MOST_LISTED])
@@ -282,26 +281,26 @@ def raise_faults(who: str, faults: list[str]) -> None:
 
 
 def stack_members(array: Any) -> Any:
-    """Give an ensemble as one array, its first axis counting the members."""
+    """Return the array of an ensemble, whose first axis counts the members."""
     return array.members if isinstance(array, EnsembleArray) else array
 
 
 def unstack_like(there: Any, array: Any) -> Any:
-    """Give what `stacked` gave as an ensemble again, if it is to go to one."""
+    """Return an array of `stack_members` as an ensemble again, if `there` is one."""
     if isinstance(there, EnsembleArray) and array.shape == there.members.shape:
         return EnsembleArray(array, there.level)
     return array
 
 
 def _read_rate(value: Any) -> Any:
-    """Read a rate, or the rates of an ensemble."""
+    """Read a learning rate, or those of an ensemble."""
     if isinstance(value, (list, tuple)):
         return PerMember([checked_rate(one) for one in value])
     return checked_rate(value)
 
 
 def _missing_or_unexpected(expected: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
-    """List the entries that only one of two states has."""
+    """Return the entries that only one of two states has, as faults."""
     faults = [f"{name} is missing" for name in expected if name not in given and name != "extra"]
     faults += [f"{name} is unexpected" for name in given if name not in expected]
     masters, others = expected.get("master_weights", {}), given.get("master_weights", {})

@@ -35,7 +35,7 @@ class _Exchange:
         self.before: dict[int, tuple[Any, Any, Any]] = {}
 
     def put(self, t: Any, data: Any) -> None:
-        """Give a Tensor another array."""
+        """Replace the array of a Tensor."""
         with _lock:
             _originals.setdefault(id(t), [t.data, t.node, 0])[2] += 1
             self.before[id(t)] = t, t.data, t.node

@@ -1,7 +1,6 @@
-"""Arenas: the parameters of one group, one dtype, lying side by side in one flat array.
+"""Flat parameter storage: the parameters of one group and dtype as views of one 1-D array.
 
-Each parameter becomes a view of its arena, so that an elementwise rule updates all of them in one
-pass, and the parameters see it at once.
+An elementwise rule then updates all of them in one call, and writes through to the parameters.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ from optlab.optimizer.rule.namespaces import HyperParameters
 
 
 class ParameterSettings(NamedTuple):
-    """How the rule is applied to a parameter: with which settings, and how much of the rate."""
+    """The hyper-parameters of one parameter, and the factor of its learning rate."""
 
     h: HyperParameters
     multiplier: float
 
 
 class Span(NamedTuple):
-    """Neighbouring parameters, `first` to `last` - 1 of an arena, that one pass may update."""
+    """Neighboring flat parameters, `first` to `last` - 1, that one call of a rule may update."""
 
     first: int
     last: int
@@ -41,34 +40,34 @@ class Span(NamedTuple):
     h: HyperParameters
 
 
-#: `Span(...)` takes 0.35 us, this 0.2 (of the 9 us of a whole step of two scalars).
+#: `Span(...)` takes 0.35 us, this 0.2, of the 9 us of a whole step of two scalars.
 _new_tuple = tuple.__new__
 _array = np.ndarray
 _data_of = attrgetter("data")
 
 
 class FlatParameters:
-    """Parameters that lie side by side, with their slots and step counts.
+    """Parameters stored contiguously (an arena), with their slots and step counts.
 
     Attributes
     ----------
     parameters : list of Tensor
     places : list of int
-        The place of each parameter in its group.
+        The position of each parameter in its group.
     settings : list of ParameterSettings
         The settings of each parameter.
     flat : array
-        All their elements.
+        The elements of all parameters.
     master : array or None
-        A float32 copy of them, which is what the rule updates (``multi_precision=True``).
+        A float32 copy of `flat`, which the rule updates (``multi_precision=True``).
     bounds : list of int
-        Parameter i lies in ``flat[bounds[i]:bounds[i + 1]]``.
+        Parameter i is ``flat[bounds[i]:bounds[i + 1]]``.
     views : list of array
-        The arrays that the parameters hold while nobody else has adopted them.
+        The views of `flat` that the parameters hold, unless another optimizer adopted them.
     t : list of int
-        How many updates each parameter has had.
+        The number of updates of each parameter.
     slots : dict of str to array
-        The optimizer's memory, each slot flat like the parameters.
+        The optimizer state, each slot as flat as the parameters.
     """
 
     __slots__ = (
@@ -89,7 +88,7 @@ class FlatParameters:
         self.parameters = list(parameters)
         self.places = list(range(len(parameters)) if places is None else places)
         self.settings = settings
-        #: Whether only what they say themselves may tell parameters apart: all have one rule.
+        #: Whether all have the same settings, but for rate and regularizer of a `Parameter`.
         self.uniform = all(isinstance(p, Parameter) for p in self.parameters) and all(
             one is settings[0] for one in settings
         )
@@ -106,39 +105,39 @@ class FlatParameters:
             self.master = flat.astype(np.float32)
             self.written_at = versions.times.last_write
         self._refresh_read_only()
-        # Squares of small gradients are zero in 16 bits, and would be divided by.
+        # In 16 bits the squares of small gradients underflow to zero, and rules divide by them.
         dtype = np.float32 if self.values.dtype.itemsize < 4 else None
         self.slots = {
             name: np.full_like(self.values, start, dtype=dtype) for name, start in slots.items()
         }
         for array in self.slots.values():
             readonly(array)
-        #: Whether they may be written to, so that a rule is to be given views that may not.
+        #: Whether the slots are writable, so that a rule has to get read-only views of them.
         self.slots_writable = False
 
     @property
     def values(self) -> Any:
-        """What a rule reads and writes: the elements, or the float32 copy of them."""
+        """The array that a rule updates: `flat`, or the float32 copy."""
         return self.flat if self.master is None else self.master
 
     def _refresh_read_only(self) -> None:
-        # What rules are given: one that wrote into it would change parameters behind the engine.
+        # Passed to rules: one that writes into its arguments then raises.
         self.read_only = readonly(self.values.view())
 
     def __setstate__(self, state: Any) -> None:
-        """Take up a copied or unpickled state, whose parameters are no longer views of `flat`."""
+        """Restore a copied or unpickled state, whose parameters are no longer views of `flat`."""
         for name, value in state[1].items():
             setattr(self, name, value)
         self.views = [view.copy() for view in self.views]
 
     def adopt(self) -> None:
-        """Lay the parameters' present values side by side, and make each a view of its place.
+        """Copy the parameters into one new array, and make each a view of its part.
 
         Raises
         ------
         ValueError
-            If a parameter has got an array of another shape, dtype or device since the optimizer
-            was made. Nothing is changed then.
+            If a parameter has changed its shape, dtype or device since the optimizer was made.
+            Nothing is changed then.
         """
         for p, view in zip(self.parameters, self.views, strict=True):
             if p.data.shape != view.shape or p.data.dtype != view.dtype:
@@ -163,38 +162,38 @@ class FlatParameters:
         for p, view in zip(self.parameters, views, strict=True):
             p.data = view
         self.flat, self.views = flat, views
-        self.written_at = -1  # whatever they hold now is new to the float32 copy
+        self.written_at = -1  # the float32 copy has yet to take over all values
         self._refresh_read_only()
 
     def make_ready(self) -> None:
-        """See to it that the parameters are views of this arena, and that a float32 copy is theirs.
+        """Adopt the parameters again if one is no longer a view, and update the float32 copy.
 
         Raises
         ------
         ValueError
             As `adopt`.
         """
-        # Another optimizer may have adopted one, or a new array may have been put in its place.
+        # Another optimizer may have adopted a parameter, or its array may have been replaced.
         if not all(map(is_, map(_data_of, self.parameters), self.views)):
             self.adopt()
         if self.master is not None:
             self._update_master()
 
     def _update_master(self) -> None:
-        """Bring into the float32 copy what others wrote to the parameters since the last step."""
+        """Copy what was written to the parameters since the last step into the float32 copy."""
         for i, p in enumerate(self.parameters):
             if p.node is not None and p.node.overwritten_at > self.written_at:
                 place = slice(self.bounds[i], self.bounds[i + 1])
                 here, copy = self.flat[place], self.master[place]
-                # Elements that still round to what the parameter holds keep their lower bits.
+                # Elements that still round to the value of the parameter keep their lower bits.
                 copy[...] = np.where(copy.astype(here.dtype) == here, copy, here)
         self.written_at = versions.times.last_write
 
     def make_slots_writable(self, copy: bool = False) -> None:
-        """See to it that the slots may be written to: listeners, or a state, may hold those."""
+        """Replace read-only slots, which listeners or a state may hold, by writable copies."""
         self.slots_writable = True
         self.slots = {
-            # CuPy's flags know nothing of reading only.
+            # CuPy's flags have no `writeable`.
             name: array.copy()
             if copy or not getattr(getattr(array, "flags", None), "writeable", True)
             else array
@@ -202,23 +201,23 @@ class FlatParameters:
         }
 
     def replace_slots(self, slots: dict[str, Any]) -> None:
-        """Put new arrays, which nobody writes to, in the place of all slots, in their order."""
+        """Replace all slots, in their order, by new read-only arrays."""
         if [*slots] != [*self.slots]:
             slots = {name: slots[name] for name in self.slots}
         self.slots, self.slots_writable = slots, False
 
     def write(self, place: Any, values: Any) -> None:
-        """Write new values to some elements: to the float32 copy, too, if there is one."""
+        """Write new values to some elements, and to the float32 copy if there is one."""
         if self.master is None:
             self.flat[place] = values
             return
         self.master[place] = values
-        with np.errstate(over="ignore"):  # said before anything was written
+        with np.errstate(over="ignore"):  # reported before anything was written
             self.flat[place] = values
 
     def mark_written(self, first: int, last: int, writer: str) -> None:
-        """Tell the tape that parameters `first` to `last` - 1 have new values."""
-        # As `Leaf.overwritten` does, with one time for all.
+        """Mark parameters `first` to `last` - 1 as overwritten, for the checks of the tape."""
+        # `Leaf.overwritten` for all of them, with one time.
         now = versions.times.last_write = next(versions.clock)
         self.written_at = now
         for p in self.parameters[first:last]:
@@ -227,7 +226,7 @@ class FlatParameters:
                 node.overwritten_at, node.writer = now, writer
 
     def gradients(self, given: dict[int, Any] | None = None) -> list[Any]:
-        """Give the gradient of each parameter as an array, None where there is none.
+        """Return the gradient of each parameter as an array, None where there is none.
 
         Parameters
         ----------
@@ -246,7 +245,7 @@ class FlatParameters:
                 g = None if node is None else node.grad
                 if g.__class__ is _array:
                     here = p.data
-                    if g.shape == here.shape and g.dtype is here.dtype:  # as it mostly is
+                    if g.shape == here.shape and g.dtype is here.dtype:  # the usual case
                         found.append(g)
                         continue
                 elif g is ZERO:
@@ -263,16 +262,16 @@ class FlatParameters:
         return found
 
     def spans(self, gradients: list[Any], regularizer: Any, together: bool) -> list[Span]:
-        """Give the runs of neighbouring parameters that one pass of a rule may update.
+        """Return the spans of neighboring parameters that one call of a rule may update.
 
         Parameters
         ----------
         gradients : list
-            None where a parameter is to be skipped.
+            None for a parameter to skip.
         regularizer
             For parameters that have none of their own.
         together : bool
-            False puts every parameter in a run of its own.
+            False puts every parameter into a span of its own.
         """
         n, t = len(gradients), self.t[0]
         if (
@@ -280,7 +279,7 @@ class FlatParameters:
             and self.uniform
             and self.t.count(t) == n
             and NoneType not in map(type, gradients)
-        ):  # what nearly every step is, found out in a sixth of the time
+        ):  # nearly every step; this takes a sixth of the time of the general case
             first = self.parameters[0]
             rate, own = first._learning_rate, first._regularizer
             for p in self.parameters:
@@ -288,8 +287,7 @@ class FlatParameters:
                     break
             else:
                 h, ratio = self.settings[0]
-                run = (0, n, t + 1, ratio * rate, own or regularizer, h)
-                return [_new_tuple(Span, run)]
+                return [_new_tuple(Span, (0, n, t + 1, ratio * rate, own or regularizer, h))]
         keys: list[Any] = []
         for p, t, g, (h, ratio) in zip(
             self.parameters, self.t, gradients, self.settings, strict=True
@@ -314,7 +312,7 @@ class FlatParameters:
 
 
 def check_gradient(p: Any, g: Any, wide: Any) -> None:
-    """Say how a gradient does not fit its parameter, if it does not."""
+    """Raise if a gradient does not fit its parameter; `wide` is a dtype that it may have, too."""
     name = getattr(p, "name", None) or "a parameter"
     if not hasattr(g, "shape") or not hasattr(g, "dtype"):
         raise TypeError(f"the gradient of {name} must be an array; got {type(g).__name__}.")

@@ -1,4 +1,4 @@
-"""Groups of parameters: which parameters an optimizer has, and with which settings."""
+"""Parameter groups: the parameters of an optimizer and their settings."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ class Group:
 
     def __repr__(self) -> str:
         n, size = len(self.parameters), sum(p.size for p in self.parameters)
-        said = [f"{n} parameter{'s' * (n != 1)} of {size} element{'s' * (size != 1)}"]
-        said += [f"multiplier={self.multiplier:g}"]
-        said += [f"{name}={x!r}" for name, x in vars(self.h).items() if name != "learning_rate"]
+        parts = [f"{n} parameter{'s' * (n != 1)} of {size} element{'s' * (size != 1)}"]
+        parts += [f"multiplier={self.multiplier:g}"]
+        parts += [f"{name}={x!r}" for name, x in vars(self.h).items() if name != "learning_rate"]
         for name in ("regularizer", "grad_clip"):
             if getattr(self, name) is not None:
-                said.append(f"{name}={getattr(self, name)!r}")
-        return f"<Group of {', '.join(said)}>"
+                parts.append(f"{name}={getattr(self, name)!r}")
+        return f"<Group of {', '.join(parts)}>"
 
     def __init__(
         self,
@@ -90,9 +90,9 @@ class Group:
         self.multiplier = multiplier
         self.regularizer = regularizer
         self.grad_clip = grad_clip
-        alike: dict[Any, list[int]] = {}
+        by_storage: dict[Any, list[int]] = {}
         for i, p in enumerate(parameters):
-            alike.setdefault((p.dtype, p.device), []).append(i)
+            by_storage.setdefault((p.dtype, p.device), []).append(i)
         shared: list[tuple[dict[str, Any], ParameterSettings]] = [({}, ParameterSettings(h, 1.0))]
         self.arenas = [
             FlatParameters(
@@ -102,12 +102,12 @@ class Group:
                 multi_precision,
                 places,
             )
-            for places in alike.values()
+            for places in by_storage.values()
         ]
 
 
 def check_clip(grad_clip: Any) -> None:
-    """Refuse what cannot clip."""
+    """Raise TypeError if something is neither None nor able to clip."""
     if grad_clip is not None and (not callable(grad_clip) or isinstance(grad_clip, type)):
         raise TypeError(
             "grad_clip takes ClipGradByValue, ClipGradByNorm or ClipGradByGlobalNorm; "
@@ -115,7 +115,7 @@ def check_clip(grad_clip: Any) -> None:
         )
 
 
-#: What other libraries' groups have, and where it is here.
+#: Entries of groups in other libraries, and where they are here.
 _RATE = (
     "the rate is the optimizer's times the group's multiplier: optimizer.get_lr() * "
     "group.multiplier. Set one by optimizer.set_lr(0.01), the other by group.multiplier = 0.1"
@@ -131,7 +131,7 @@ _INSTEAD = {
 
 
 def _attribute_hint(name: Any) -> str:
-    """Say where that is what a group was asked for."""
+    """Return where to find an attribute that a group does not have, for a message."""
     if name in Group.__slots__:
         return f"Write group.{name}."
     instead = _INSTEAD.get(name) or (
@@ -142,26 +142,26 @@ def _attribute_hint(name: Any) -> str:
 
 
 def _settings_for(own: dict[str, Any], h: HyperParameters, shared: list[Any]) -> ParameterSettings:
-    """Give the settings of a parameter; parameters whose settings are equal share one object."""
-    for known, rule in shared:
+    """Return the settings of a parameter, one object for all parameters with equal settings."""
+    for known, settings in shared:
         if known == own:
-            return rule  # type: ignore[no-any-return]
+            return settings  # type: ignore[no-any-return]
     others = {name: value for name, value in own.items() if name != "learning_rate"}
-    rule = ParameterSettings(
+    settings = ParameterSettings(
         type(h)(**(vars(h) | others)) if others else h,
         checked_rate(own.get("learning_rate", 1.0)),
     )
-    shared.append((own, rule))
-    return rule
+    shared.append((own, settings))
+    return settings
 
 
 def checked_rate(value: Any) -> float:
-    """Give a learning rate as a float, or say what is wrong with it."""
+    """Return a learning rate as a float; raise if it is none."""
     return checked("learning_rate", value, 0.0, {})  # type: ignore[no-any-return]
 
 
 def make_groups(optimizer: Any, parameters: Any, known: Iterable[int] = ()) -> list[Group]:
-    """Read the ``parameters`` argument of an optimizer; nothing is adopted before all is checked.
+    """Make groups of the ``parameters`` argument of an optimizer, after all is checked.
 
     Parameters
     ----------
@@ -169,14 +169,14 @@ def make_groups(optimizer: Any, parameters: Any, known: Iterable[int] = ()) -> l
     parameters
         A list of Tensors or of groups.
     known : iterable of int
-        Identities of parameters that the optimizer has already.
+        Identities of parameters that the optimizer already has.
 
     Raises
     ------
     TypeError
         If something is not a Tensor, or a group has an unknown key.
     ValueError
-        If a parameter appears twice, or needs no gradient and never could.
+        If a parameter appears twice, or can have no gradient.
     """
     wanted = [_read_group(optimizer, entry) for entry in _as_groups(parameters)]
     seen = dict.fromkeys(known, "")
@@ -198,12 +198,12 @@ def make_groups(optimizer: Any, parameters: Any, known: Iterable[int] = ()) -> l
 def checked_hyperparameters(
     optimizer: Any, settings: dict[str, Any], parameters: list[Tensor]
 ) -> HyperParameters:
-    """Give settings as a rule reads them, if they go together and with these parameters.
+    """Return settings as a rule reads them, checked together and with these parameters.
 
     Raises
     ------
     ValueError
-        If they do not: by the rule's `check`, or as there are not as many values as members.
+        If the rule's `check` raises it, or a setting has other than one value per member.
     """
     spread = {name: x for name, x in settings.items() if isinstance(x, PerMember)}
     h = (SpreadHyperParameters if spread else HyperParameters)(**settings)
@@ -224,7 +224,7 @@ def checked_hyperparameters(
 
 
 def _own_settings(optimizer: Any, p: Tensor, h: HyperParameters) -> dict[str, Any]:
-    """Give the settings that a rule has for one parameter, checked."""
+    """Return the settings that a rule has for one parameter, checked."""
     cls = type(optimizer)
     own = optimizer.for_parameter(p, h)
     if not isinstance(own, dict):
@@ -241,9 +241,9 @@ def _own_settings(optimizer: Any, p: Tensor, h: HyperParameters) -> dict[str, An
 
 
 def parameter_names(groups: list[Group]) -> dict[int, str]:
-    """Name every parameter, by identity; two of one name are told apart by their order.
+    """Return a name for every parameter, by identity; equal names are numbered in their order.
 
-    A parameter without a name is called by its place among all of them.
+    A parameter without a name is called by its position among all of them.
     """
     found: dict[int, str] = {}
     taken: set[str] = set()
@@ -259,7 +259,7 @@ def parameter_names(groups: list[Group]) -> dict[int, str]:
 
 
 def check_not_empty(groups: list[Group]) -> list[Group]:
-    """Give the groups, or say that there is nothing to optimize."""
+    """Return the groups; raise ValueError if there is none."""
     if not groups:
         raise ValueError(
             "parameters is empty: there is nothing to optimize. Leave it out for a template."
@@ -268,7 +268,7 @@ def check_not_empty(groups: list[Group]) -> list[Group]:
 
 
 def _as_groups(parameters: Any) -> list[dict[str, Any]]:
-    """Give the argument as a list of groups."""
+    """Return the argument as a list of groups."""
     if isinstance(parameters, Tensor):
         raise TypeError("parameters must be a list of Tensors; write parameters=[w].")
     if isinstance(parameters, dict) and not _is_named(parameters):
@@ -281,7 +281,7 @@ def _as_groups(parameters: Any) -> list[dict[str, Any]]:
 
 
 def _is_named(given: Any) -> bool:
-    """Say whether this is a dict of names and Tensors, as a model's state is."""
+    """Return whether this is a dict of names and Tensors, as a model's state is."""
     return (
         isinstance(given, Mapping)
         and "params" not in given
@@ -290,7 +290,7 @@ def _is_named(given: Any) -> bool:
 
 
 def _as_list(what: str, given: Any, instead: str, more: str = "") -> list[Any]:
-    """Give Tensors (or groups) as a list, or say what was given in place of them."""
+    """Return Tensors (or groups) as a list; raise TypeError for anything else."""
     kind = type(given).__name__
     if _is_named(given):
         kind = f"a {kind} of names and Tensors"
@@ -317,7 +317,7 @@ def _as_list(what: str, given: Any, instead: str, more: str = "") -> list[Any]:
 
 
 def _read_group(optimizer: Any, entry: dict[str, Any]) -> tuple[Any, ...]:
-    """Check one group and give what `Group` is made of."""
+    """Check one group and return the arguments of `Group`."""
     cls = type(optimizer)
     if "params" not in entry:
         raise TypeError("a group is a dict with the key 'params', a list of Tensors.")
@@ -365,7 +365,7 @@ def _read_group(optimizer: Any, entry: dict[str, Any]) -> tuple[Any, ...]:
             settings[name] = checked_of(cls, name, value)
     h = checked_hyperparameters(optimizer, settings, tensors)
     regularizer = None
-    if "weight_decay" in common:  # otherwise the rule has a decay of its own
+    if "weight_decay" in common:  # otherwise decay is a setting of the rule
         regularizer = as_regularizer(entry.get("weight_decay", common["weight_decay"]))
     grad_clip = entry.get("grad_clip", common["grad_clip"])
     check_clip(grad_clip)

@@ -1,7 +1,7 @@
-"""Names of parameters in states: a parameter may have got its name after the state was taken.
+"""Names of parameters in state dicts, also where one side was made before they had names.
 
-Layers name their parameters when somebody asks for them. A state that was taken before calls them
-by their position, and so does an optimizer that was made before.
+Layers name their parameters when these are first listed. A state that was saved before refers to
+them by position, and so does an optimizer that was made before.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from optlab.autograd.tensor.tensor import raw
 _MOST_LISTED = 4
 _NOT_OF_PARAMETERS = ("LR_Scheduler", "extra")
 
-#: What a state has of each parameter beside its slots, under the same name.
+#: Entries of a parameter in a state beside its slots.
 RESERVED = {"t": "its step count"}
 
 
 def check_slot_names(owner: str, slots: Any) -> None:
-    """Refuse slots that a state could not tell from what else it has of each parameter.
+    """Check that the names of slots are unambiguous in a state.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def check_slot_names(owner: str, slots: Any) -> None:
 
 
 def renamed(state: Mapping[str, Any], own: Sequence[str]) -> dict[str, Any]:
-    """Give a state with the names of these parameters, where one of the two has positions only.
+    """Return a state with the names of these parameters, if one of the two has positions only.
 
     Parameters
     ----------
@@ -82,10 +82,10 @@ def warn_if_told_apart_by_order(
     by_position: bool,
     depth: int = 3,
 ) -> None:
-    """Warn if only the order says which parameter an entry of a state belongs to.
+    """Warn if only the order tells which parameter an entry of a state belongs to.
 
-    That is so where parameters share a name, shape and dtype (as those of two models of one
-    structure do), and the state has other values for one than for the other.
+    That is so if parameters share name, shape and dtype (as those of two models of one structure
+    do), and their values in the state differ.
 
     Parameters
     ----------
@@ -93,11 +93,11 @@ def warn_if_told_apart_by_order(
         With the names of these parameters.
     parameters : sequence of Tensor
     names : sequence of str
-        What `parameter_names` calls them.
+        Their names, of `parameter_names`.
     by_position : bool
-        Whether only one side knew names, and the other side's were found by their order.
+        Whether only one side has names, so that parameters are matched by their order.
     depth : int
-        Where the user's call is, as `warnings.warn` counts.
+        The `stacklevel` of the user's call.
     """
     alike: dict[Any, list[str]] = {}
     for p, name in zip(parameters, names, strict=True):
@@ -138,7 +138,7 @@ def warn_if_told_apart_by_order(
 def _entries_by_name(
     state: Mapping[str, Any], path: tuple[str, ...] = ()
 ) -> dict[str, list[tuple[Any, ...]]]:
-    """Give all that a state has under each name of a parameter, without the name."""
+    """Return all entries of a state by the name of their parameter, without the name."""
     found: dict[str, list[tuple[Any, ...]]] = {}
     for key, value in state.items():
         if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""What an optimizer says, once, about steps that did nothing."""
+"""Warnings, once per optimizer, of steps that do nothing and of shared memory."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from optlab.autograd.tape.nodes import ZERO
 from optlab.backend.user_frames import stack_level_outside
 from optlab.optimizer.rule.protocols import UpdateRule
 
-#: After so many steps at a rate of zero it is said that the schedule was never stepped.
+#: Steps at a rate of zero after which to warn that the schedule was never stepped.
 _PATIENCE = 10
 
 
 def warn_of_no_gradient(optimizer: UpdateRule) -> None:
-    """Warn of a step that found no gradient, if there never was one."""
+    """Warn of a step that found no gradient, unless there was one before."""
     if "backward" in optimizer.warned or any(
         any(arena.t) for group in optimizer.groups for arena in group.arenas
     ):
@@ -33,7 +33,7 @@ def warn_of_no_gradient(optimizer: UpdateRule) -> None:
 
 
 def warn_of_zero_gradients(optimizer: UpdateRule) -> None:
-    """Warn of a step on nothing but the zeros that `clear_grad` has left."""
+    """Warn of a step whose gradients are all the zeros that `clear_grad` left."""
     if "zeros" in optimizer.warned:
         return
     nodes = [p.node for group in optimizer.groups for p in group.parameters]
@@ -48,7 +48,7 @@ def warn_of_zero_gradients(optimizer: UpdateRule) -> None:
 
 
 def warn_of_shared_memory(parameters: Iterable[Any]) -> None:
-    """Warn if parameters lie in the same memory: each is given memory of its own now."""
+    """Warn if parameters share memory: the optimizer is about to give each its own."""
     given = [p for p in parameters if type(p.data) is np.ndarray and p.size]
     places = sorted((*byte_bounds(p.data), number) for number, p in enumerate(given))
     for (_, end, one), (start, _, other) in pairwise(places):
@@ -63,7 +63,7 @@ def warn_of_shared_memory(parameters: Iterable[Any]) -> None:
 
 
 def warn_of_unstepped_schedule(optimizer: UpdateRule) -> None:
-    """Count a step at a rate of zero, and warn of the tenth while the schedule stands still."""
+    """Count a step at a rate of zero, and warn of the tenth if the schedule was never stepped."""
     schedule = optimizer.schedule
     if schedule is None or getattr(schedule, "last_epoch", 1) != 0:
         return
@@ -77,5 +77,5 @@ def warn_of_unstepped_schedule(optimizer: UpdateRule) -> None:
 
 
 def _warn(message: str) -> None:
-    """Warn in the user's own line."""
+    """Warn at the line of the user's code."""
     warnings.warn(message, UserWarning, stacklevel=stack_level_outside("optlab"))

@@ -1,4 +1,4 @@
-"""What an optimizer asks of parameters that it moves along one line, all together."""
+"""Checks of parameters that are all moved along one line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from optlab.optimizer.rule.members import PerMember
 
 
 def check_one_run(value: Any) -> None:
-    """Raise TypeError for an ensemble: its members would have to stop at places of their own."""
+    """Raise TypeError for an ensemble: its members would need different step lengths."""
     if isinstance(value, (EnsembleArray, PerMember)):
         raise TypeError(
             "LBFGS takes no ensembles: each member would need steps, searches and an end of its "
@@ -20,7 +20,7 @@ def check_one_run(value: Any) -> None:
 
 
 def check_same_kind(groups: list[Group]) -> None:
-    """Raise ValueError for parameters that cannot go along one direction."""
+    """Raise ValueError for parameters that cannot be moved along one direction."""
     kinds = set()
     for group in groups:
         for p in group.parameters:

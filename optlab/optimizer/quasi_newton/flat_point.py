@@ -1,8 +1,8 @@
-"""All parameters of an optimizer as one flat point, for a rule that moves them along one line.
+"""All parameters of an optimizer as one flat point, which L-BFGS moves along a line.
 
-The point is the parameters laid side by side, group after group, arena after arena. Here it is read
-and written; the loss and gradient that a closure left there become flat arrays; and a step of it is
-given back as the updates of the parameters. `LBFGS` decides where the point goes.
+The point is the concatenation of all parameters, group after group and arena after arena. This
+module reads and writes it, makes flat arrays of the gradients that a closure left, and returns a
+step as updates of the parameters.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from optlab.optimizer.step.step import Update, clip_gradients
 
 
 class Evaluation(NamedTuple):
-    """What one call of the closure gave: gradients are flat, raw and as clip and decay left them.
+    """The results of one closure call, with flat gradients, raw and after clip and decay.
 
-    `penalised` is the loss with the decay's penalty.
+    `penalised` is the loss plus the penalty of the decay.
     """
 
     returned: Any
@@ -33,12 +33,12 @@ class Evaluation(NamedTuple):
 
 
 def read_point(groups: list[Group]) -> Any:
-    """Give a copy of all parameters, flat."""
+    """Return a flat copy of all parameters."""
     return np.concatenate([a.values for group in groups for a in group.arenas])
 
 
 def write_point(groups: list[Group], point: Any) -> None:
-    """Put a flat array into the parameters."""
+    """Write a flat array into the parameters."""
     start = 0
     for group in groups:
         for arena in group.arenas:
@@ -49,14 +49,14 @@ def write_point(groups: list[Group], point: Any) -> None:
 
 
 def read_evaluation(groups: list[Group], returned: Any, first: bool) -> Evaluation:
-    """Give what the closure returned, and the gradients that it left, side by side.
+    """Return the result of the closure, and the gradients that it left, as flat arrays.
 
     Raises
     ------
     TypeError
-        If it returned something else than one number.
+        If the closure did not return one number.
     RuntimeError
-        If it was called for the `first` time and left no gradient.
+        If it is the `first` call and left no gradient.
     """
     loss = as_float(raw(returned), "the loss that the closure returns")
     if first and all(
@@ -96,7 +96,7 @@ def read_evaluation(groups: list[Group], returned: Any, first: bool) -> Evaluati
 
 
 def count_step(groups: list[Group], rate: float, before: Evaluation, start: Any) -> list[Update]:
-    """Count the step from `start` to where the point is now; give it as an update of each arena."""
+    """Count the step from `start` to the current point; return it as an update of each arena."""
     updates, first, point = [], 0, read_point(groups)
     for group in groups:
         for arena in group.arenas:

@@ -1,4 +1,4 @@
-"""What L-BFGS remembers: the last steps, and how the gradient changed over them."""
+"""The history of L-BFGS: the last steps, and the changes of the gradient over them."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ import numpy as np
 from optlab.autograd.tensor.tensor import Tensor, raw
 from optlab.backend.arrays import copied, exact_sum, placed_beside
 
-#: A parameter's name, and from where to where it lies in a flat array.
+#: The name of a parameter, and its start and stop in a flat array.
 NamedSpan = tuple[str, int, int]
 
-#: A pair of step and change of gradient that says less about the curvature is not kept.
+#: A pair of a step and the change of the gradient with a smaller curvature is dropped.
 LEAST_CURVATURE = 1e-10
 
 
 @dataclass
 class History:
-    """What L-BFGS remembers, as flat arrays over all parameters in the optimizer's order.
+    """The state of L-BFGS, in flat arrays over all parameters in the order of the optimizer.
 
     Attributes
     ----------
     iterations, evaluations : int
-        How many steps were taken so far, and how often the closure was called.
+        The number of steps, and of closure calls.
     direction, gradient, start : array or None
-        Of the last step, and from where it was taken.
+        Direction, gradient and starting point of the last step.
     alpha : float
-        How far it went along its direction.
+        The length of the last step along its direction.
     steps, changes : list of array
-        The last steps, and how the gradient changed over each: oldest first.
+        The last steps, and the change of the gradient over each, oldest first.
     scale : float
-        The curvature that is assumed where nothing is known, as its inverse.
+        The inverse curvature in directions without a pair.
     starts : list of int
-        Where the parameters begin that have elements.
+        The starts of the parameters that have elements.
     """
 
     holds_arrays = True  # for memory ledgers
@@ -53,28 +53,28 @@ class History:
 
     @property
     def nbytes(self) -> int:
-        """How much memory it takes."""
+        """The bytes of all arrays."""
         arrays = [self.direction, self.gradient, self.start, *self.steps, *self.changes]
         return sum(int(array.nbytes) for array in arrays if array is not None)
 
     def total(self, x: Any) -> float:
-        """Add up a flat array, in one and the same way whatever the order of the parameters."""
+        """Sum a flat array; the result does not depend on the order of the parameters."""
         if type(x) is not np.ndarray or not x.size:
             return float(x.sum())
         return exact_sum(np.add.reduceat(x, self.starts))
 
     def dot(self, a: Any, b: Any) -> float:
-        """Give the inner product of two flat arrays."""
+        """Return the inner product of two flat arrays."""
         return self.total(a * b)
 
     def learn(self, g: Any, point: Any, size: int) -> None:
-        """Keep the last step and the change of the gradient over it, if they tell of curvature.
+        """Append the last step and the change of the gradient over it, if its curvature suffices.
 
-        The step ends at `point`, where the gradient is `g`. Mostly it is that of the last time;
-        somebody else may have moved the parameters since.
+        The step ends at `point`, where the gradient is `g`: elsewhere than the last one did if the
+        parameters were moved since.
         """
         change, step = g - self.gradient, self.direction * self.alpha
-        if self.start is not None:  # states of before did not have it
+        if self.start is not None:  # older states do not have it
             left = (self.start + step).astype(point.dtype, copy=False)
             if not bool((left == point).all()):
                 step = point - self.start
@@ -86,7 +86,7 @@ class History:
             self.scale = curvature / self.dot(change, change)
 
     def newton_direction(self, g: Any) -> Any:
-        """Give minus the inverse of the learnt curvature times the gradient: two loops."""
+        """Return -H g by the two-loop recursion."""
         pairs = list(zip(self.steps, self.changes, strict=True))
         q, shares = -g, []
         for step, change in reversed(pairs):
@@ -98,7 +98,7 @@ class History:
         return q
 
     def to_state(self, spans: list[NamedSpan]) -> dict[str, Any]:
-        """Give all as a dict, each array cut into those of the parameters."""
+        """Return all as a dict, each array split by parameter."""
         last = [self.direction, self.gradient, self.start] if self.iterations else []
         last = [array for array in last if array is not None]
         state: dict[str, Any] = {
@@ -115,7 +115,7 @@ class History:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], spans: list[NamedSpan], beside: Any) -> History:
-        """Make a history of what `to_state` gave, on the device of an array.
+        """Make a history of the result of `to_state`, on the device of an array.
 
         Raises
         ------
@@ -139,7 +139,7 @@ class History:
 
 
 def _join_parts(parts: Mapping[str, Any], spans: list[NamedSpan], beside: Any) -> list[Any]:
-    """Lay the arrays of all parameters side by side."""
+    """Concatenate the arrays of all parameters."""
     columns = [[raw(part) for part in parts[name]] for name, _, _ in spans]
     for (name, a, b), column in zip(spans, columns, strict=True):
         if len(column) != len(columns[0]) or any(x.shape != (b - a,) for x in column):
@@ -149,10 +149,10 @@ def _join_parts(parts: Mapping[str, Any], spans: list[NamedSpan], beside: Any) -
 
 
 def starts_of(spans: list[NamedSpan]) -> list[int]:
-    """Give where the parameters begin that have elements."""
+    """Return the starts of the parameters that have elements."""
     return [a for _, a, b in spans if b > a] or [0]
 
 
 def largest(x: Any) -> float:
-    """Give the largest absolute value."""
+    """Return the largest absolute value."""
     return float(np.abs(x).max())

@@ -1,4 +1,4 @@
-"""How far to go along a direction: a search for a point of the strong Wolfe conditions."""
+"""Line search for a point that satisfies the strong Wolfe conditions."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-#: How much of the decrease that the slope promises is enough.
+#: The sufficient share c1 of the decrease that the slope predicts.
 DECREASE = 1e-4
-#: How much of the slope may be left.
+#: The share c2 of the slope that may remain.
 CURVATURE = 0.9
-#: How many more points are tried after the first.
+#: The most points tried after the first.
 MOST_TRIALS = 25
-#: A bracket in which no parameter moves by more is not searched further.
+#: The search ends in a bracket in which no parameter moves by more.
 SHORTEST = 1e-9
 
 
 class Trial(NamedTuple):
-    """A point on the line: how far out, the loss and slope there, and what else is known of it."""
+    """A point on the line: its distance, loss and slope, and the evaluation there."""
 
     alpha: float
     loss: float
@@ -28,7 +28,7 @@ class Trial(NamedTuple):
 def strong_wolfe(
     evaluate: Callable[[float], Trial], start: Trial, alpha: float, reach: float
 ) -> tuple[Trial, int]:
-    r"""Find a point that is low enough, and flat enough, on a line.
+    r"""Find a point on a line with sufficient decrease and small slope.
 
     .. math::
         f(\alpha) \le f(0) + c_1 \alpha f'(0), \qquad |f'(\alpha)| \le c_2 |f'(0)|
@@ -36,18 +36,18 @@ def strong_wolfe(
     Parameters
     ----------
     evaluate : callable
-        Gives the `Trial` at a distance.
+        Returns the `Trial` at a distance.
     start : Trial
         At distance 0, with a negative slope.
     alpha : float
         The distance to try first.
     reach : float
-        How far the parameter that moves most goes when alpha is 1.
+        The largest move of an element for alpha = 1.
 
     Returns
     -------
     Trial, int
-        The point, and how many were evaluated. If none was found it is the lowest of the bracket.
+        The point, and the number of evaluations. If none was found, the lowest of the bracket.
 
     Notes
     -----
@@ -75,7 +75,7 @@ def strong_wolfe(
 def _zoom(
     evaluate: Callable[[float], Trial], start: Trial, ends: list[Trial], tried: int, reach: float
 ) -> tuple[Trial, int]:
-    """Narrow a bracket that holds a good point."""
+    """Narrow a bracket that contains a suitable point."""
     low = _lower(ends)
     hesitated = False
     while tried < MOST_TRIALS:
@@ -90,7 +90,7 @@ def _zoom(
             alpha = far - margin if abs(alpha - far) < abs(alpha - near) else near + margin
             hesitated = False
         else:
-            hesitated = True  # so close to an end once; the next time it is moved away
+            hesitated = True  # close to an end once; the next time it is moved away
         trial = evaluate(alpha)
         tried += 1
         if _too_high(trial, start) or trial.loss >= ends[low].loss:
@@ -106,7 +106,7 @@ def _zoom(
 
 
 def _too_high(trial: Trial, start: Trial) -> bool:
-    """Say whether the loss has not fallen enough; one that is not a number has not."""
+    """Return whether the decrease is insufficient, as it is for NaN."""
     return not trial.loss <= start.loss + DECREASE * trial.alpha * start.slope
 
 
@@ -119,7 +119,7 @@ def _lower(ends: list[Trial]) -> int:
 
 
 def _lowest_of_cubic(one: Trial, other: Trial, bounds: tuple[float, float] | None = None) -> float:
-    """Give where the cubic through two points, with their slopes, is lowest, within bounds."""
+    """Return the minimum of the cubic through two points and their slopes, within bounds."""
     left, right = (one, other) if one.alpha <= other.alpha else (other, one)
     lowest, highest = bounds or (left.alpha, right.alpha)
     width = right.alpha - left.alpha

@@ -1,4 +1,4 @@
-"""What the class of a rule declares, checked where the class is written."""
+"""Checks of what the class of a rule declares, when the class is created."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-#: What a rule is called with.
+#: The parameters with which the methods of a rule are called.
 _SIGNATURES = {
     "update": ("self", "p", "g", "s", "h", "c"),
     "scalars": ("self", "t", "h"),
@@ -21,22 +21,24 @@ _TAKES_ANY = 4  # `inspect.CO_VARARGS`; the module takes long to import
 
 
 def is_built_in(definition: Any) -> bool:
-    """Return whether a class or function is optlab's own: it is trusted and not checked again."""
+    """Return whether a class or function is optlab's own, and so need not be verified."""
     return (definition.__module__ or "").partition(".")[0] == "optlab"  # None under `exec`
 
 
 def check_class(cls: type) -> None:
-    """Raise if a rule's class says something about itself that no optimizer can use.
+    """Raise if the class of a rule declares something that no optimizer can use.
 
     Raises
     ------
     TypeError
-        If settings or slots are no dict of names and start values, or a method does not take what
-        it will be given.
+        If settings or slots are no dict of names and start values, or a method has other
+        parameters than it is called with.
     """
     declared = vars(cls)
     if "hyperparameters" in declared:
-        _named(f"{cls.__name__}.hyperparameters", declared["hyperparameters"], "learning_rate", 0.1)
+        _check_is_dict(
+            f"{cls.__name__}.hyperparameters", declared["hyperparameters"], "learning_rate", 0.1
+        )
     if "slots" in declared:
         checked_slots(f"{cls.__name__}.slots", declared["slots"])
     for name, wanted in _SIGNATURES.items():
@@ -46,7 +48,7 @@ def check_class(cls: type) -> None:
 
 
 def checked_slots(what: str, slots: Any) -> dict[str, float]:
-    """Give slots with the values they begin at, or say what is wrong with them.
+    """Return slots with their start values, checked.
 
     Examples
     --------
@@ -55,7 +57,7 @@ def checked_slots(what: str, slots: Any) -> dict[str, float]:
     ...
     TypeError: Mine.slots: 'm' begins at a number, such as 0.0; got None.
     """
-    _named(what, slots, "m", 0.0)
+    _check_is_dict(what, slots, "m", 0.0)
     for name, start in slots.items():
         if not isinstance(start, (int, float, np.number)):
             raise TypeError(
@@ -64,8 +66,8 @@ def checked_slots(what: str, slots: Any) -> dict[str, float]:
     return slots  # type: ignore[no-any-return]
 
 
-def _named(what: str, given: Any, name: str, start: float) -> None:
-    """Say what a dict of names and values looks like, if this is none."""
+def _check_is_dict(what: str, given: Any, name: str, start: float) -> None:
+    """Raise if something is no dict of names and values; `name` and `start` are an example."""
     if not isinstance(given, dict) or not all(isinstance(one, str) for one in given):
         raise TypeError(
             f"{what} must be a dict of name and start value, such as {{{name!r}: {start}}}; got "
@@ -74,6 +76,7 @@ def _named(what: str, given: Any, name: str, start: float) -> None:
 
 
 def _check_signature(what: str, method: FunctionType, wanted: tuple[str, ...]) -> None:
+    """Raise if a method cannot be called with these parameters."""
     code = method.__code__
     most = code.co_argcount
     least = most - len(method.__defaults__ or ())

@@ -1,4 +1,4 @@
-"""The formula of a class, read from where it is written down: the docstring."""
+"""The formula of a class, read from its docstring."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Formula(str):
-    """LaTeX that a notebook shows as mathematics."""
+    """LaTeX that a notebook renders."""
 
     __slots__ = ()
 
@@ -16,18 +16,18 @@ class Formula(str):
         return f"$\\displaystyle {lines}$"
 
 
-#: What makes the mathematics of an optimizer, or of a schedule.
+#: The methods that a formula describes: of an optimizer, of a schedule.
 _RULES = {"update", "get_lr"}
 
 
 class FormulaOfDocstring:
-    """An attribute of a class: the ``.. math::`` block of its docstring, or of its base's.
+    """A class attribute: the ``.. math::`` block of the docstring, or of that of a base class.
 
-    A class with a rule of its own and no such block has none: its base's is not its formula.
+    A class that overrides the rule and has no such block has no formula.
     """
 
     def __get__(self, instance: Any, owner: Any) -> Formula:
-        """Give the block without its indentation; empty where no class has one."""
+        """Return the block without its indentation, empty if there is none."""
         for cls in owner.__mro__:
             found = math_block(cls.__dict__.get("__doc__"))
             if found:
@@ -38,7 +38,7 @@ class FormulaOfDocstring:
 
 
 def math_block(docstring: str | None) -> Formula:
-    r"""Give the first ``.. math::`` block of a docstring.
+    r"""Return the first ``.. math::`` block of a docstring.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def math_block(docstring: str | None) -> Formula:
     for line in lines:
         directive, found, rest = line.partition(".. math::")
         if found and not directive.strip():
-            block.append(rest.strip())  # mathematics of one line may stand there
+            block.append(rest.strip())  # a formula of one line
             break
     for line in lines:
         if line and not line.startswith(" "):

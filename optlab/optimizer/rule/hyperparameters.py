@@ -1,4 +1,4 @@
-"""Hyper-parameters of an optimizer class: its signature, and reading and checking their values."""
+"""Hyper-parameters of an optimizer class: signature, defaults, ranges, and checks of values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CO_VARKEYWORDS = 8  # as in `inspect`, which takes long to import
 
 REQUIRED: Any = object()
 
-#: Arguments that every optimizer takes by name, with their defaults.
+#: Keyword arguments of every optimizer, with their defaults.
 COMMON: dict[str, Any] = {
     "parameters": None,
     "weight_decay": None,
@@ -32,11 +32,11 @@ COMMON: dict[str, Any] = {
 
 _ABOVE_ONE = math.nextafter(1.0, 2.0)
 
-#: Ranges of names that mean the same in every rule: (lowest, highest), the highest excluded.
+#: Ranges of settings with one meaning in all rules: (lowest, highest), the highest excluded.
 COMMON_RANGES: dict[str, tuple[float, float]] = {
     "learning_rate": (0.0, math.inf),
     "epsilon": (0.0, math.inf),
-    "momentum": (0.0, _ABOVE_ONE),  # at 1 nothing rubs: a body that rolls for ever
+    "momentum": (0.0, _ABOVE_ONE),  # 1 is motion without friction
     "beta1": (0.0, 1.0),
     "beta2": (0.0, 1.0),
     "rho": (0.0, 1.0),
@@ -44,7 +44,7 @@ COMMON_RANGES: dict[str, tuple[float, float]] = {
 }
 
 
-#: What other libraries call them.
+#: The names of settings in other libraries.
 ALIASES = {
     "lr": "learning_rate", "rate": "learning_rate", "eps": "epsilon",
     "alpha": "rho", "nesterov": "use_nesterov", "params": "parameters",
@@ -59,7 +59,7 @@ _SCHEDULE = (
     "The schedule is the learning_rate: Adam(StepDecay(0.1, step_size=30), ...); call "
     "schedule.step() when its count goes on."
 )
-#: Where that is what other libraries have as a setting.
+#: What to write for settings of other libraries that are none here.
 _ELSEWHERE = {
     "scheduler": _SCHEDULE,
     "lr_scheduler": _SCHEDULE,
@@ -69,7 +69,7 @@ _ELSEWHERE = {
 
 
 def checked(name: str, value: Any, default: Any, ranges: dict[str, tuple[float, float]]) -> Any:
-    """Give a hyper-parameter's value as a Python number or bool, or say what is wrong with it."""
+    """Return the value of a hyper-parameter as a Python number or bool, checked."""
     if isinstance(default, bool):
         if not isinstance(value, (bool, np.bool_)):
             raise TypeError(f"{name} must be True or False; got {reprlib.repr(value)}.")
@@ -127,14 +127,14 @@ _ENSEMBLE = (
 
 
 def _is_numbers(value: Any) -> bool:
-    """Say whether something is several plain numbers: a list, a tuple or an array."""
+    """Return whether something is a list, tuple or array of several numbers."""
     if isinstance(value, (list, tuple)):
         return len(value) > 1 and all(isinstance(one, (int, float)) for one in value)
     return isinstance(value, np.ndarray) and value.dtype.kind in "iuf" and value.size > 1
 
 
 def holds_parameters(value: Any) -> bool:
-    """Say whether something is a network, a Tensor of several numbers, or a list of Tensors."""
+    """Return whether something is a network, a Tensor of several numbers, or a list of Tensors."""
     if isinstance(value, (list, tuple)):
         return any(isinstance(one, (Tensor, dict)) for one in value)
     if isinstance(value, Tensor):
@@ -143,7 +143,7 @@ def holds_parameters(value: Any) -> bool:
 
 
 def _decoupled_decay_message(name: str, regularizer: Any) -> str:
-    """Say that a decay apart from the gradient is a number."""
+    """Return the message for a regularizer in place of the number of a decoupled decay."""
     kind = type(regularizer).__name__
     coeff = getattr(regularizer, "coeff", 0.01)
     if kind == "L2Decay":
@@ -166,14 +166,14 @@ def checked_callable(name: str, value: Any, takes: str) -> None:
 
 
 def checked_name(name: Any) -> str | None:
-    """Give what an optimizer is called, or say that it is no text."""
+    """Return the name of an optimizer; raise TypeError if it is no text."""
     if name is not None and not isinstance(name, str):
         raise TypeError(f"name must be text, such as name='fine-tuning'; got {reprlib.repr(name)}.")
     return name
 
 
 def is_schedule(value: Any) -> bool:
-    """Say whether something is a schedule of `optlab.optimizer.lr`, by what it can do."""
+    """Return whether something is a schedule, by its methods, as those of `optlab.optimizer.lr`."""
     if isinstance(value, type):
         return False
     return callable(value) and all(hasattr(value, name) for name in ("step", "get_lr"))
@@ -225,10 +225,10 @@ def read_arguments(cls: Any, values: tuple[Any, ...], named: dict[str, Any]) -> 
 
 
 def checked_of(cls: Any, name: str, value: Any) -> Any:
-    """Give the value of a setting of a class, checked."""
+    """Return the value of a setting of a class, checked."""
     default = cls.hyperparameters[name]
     if name == "learning_rate" and type(default) is int:
-        default = float(default)  # a rate is never a whole number only
+        default = float(default)  # a learning rate need not be a whole number
     try:
         return checked(name, value, default, cls.ranges)
     except ValueError as error:
@@ -242,7 +242,7 @@ def checked_of(cls: Any, name: str, value: Any) -> Any:
 
 
 def misplaced_parameters(owner: str, name: str, value: Any) -> str:
-    """Say that parameters stand where a setting belongs."""
+    """Return the message for parameters in the place of a setting."""
     return (
         f"{owner} got a {type(value).__name__} in the place of {name}. Parameters are given by "
         f"name, and so is what follows them: {owner}(..., parameters=model.parameters())."
@@ -250,7 +250,7 @@ def misplaced_parameters(owner: str, name: str, value: Any) -> str:
 
 
 def unknown_setting(owner: str, name: str, known: Any, common: Any = ()) -> str:
-    """Say that a setting is not known, and which one was perhaps meant."""
+    """Return the message for an unknown setting, with the one that was perhaps meant."""
     every = [*known, *(one for one in common if one not in known)]
     close = [ALIASES[name]] if ALIASES.get(name) in every else []
     close = close or difflib.get_close_matches(name, every, 1)
@@ -269,7 +269,7 @@ def unknown_setting(owner: str, name: str, known: Any, common: Any = ()) -> str:
 
 
 def by_names(init: Callable[..., None]) -> Callable[..., None]:
-    """Make an ``__init__`` that says what arguments there are when it gets an unknown one."""
+    """Decorate an ``__init__`` to list its arguments in the error for an unknown one."""
     code = init.__code__
     known = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
     takes_any = bool(code.co_flags & CO_VARKEYWORDS)
@@ -289,13 +289,13 @@ def by_names(init: Callable[..., None]) -> Callable[..., None]:
 
 
 class Signature:
-    """The signature of an optimizer class, built when somebody asks for it."""
+    """The signature of an optimizer class, built when it is read."""
 
     def __init__(self, cls: Any) -> None:
         self.cls = cls
 
     def __get__(self, instance: Any, owner: Any) -> Any:
-        """Give an `inspect.Signature` of the hyper-parameters and the common arguments."""
+        """Return an `inspect.Signature` of the hyper-parameters and the common arguments."""
         from inspect import Parameter
         from inspect import Signature as Built
 

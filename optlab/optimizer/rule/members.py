@@ -1,4 +1,4 @@
-"""Hyper-parameters with one value a member of an ensemble: a hundred rates in one run."""
+"""Hyper-parameters with one value per member of an ensemble, such as a hundred learning rates."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from optlab.optimizer.rule.namespaces import HyperParameters
 
 
 class PerMember:
-    """Python floats, one a member, that behave as one float does in an update rule.
+    """Python floats, one per member, that behave as one float does in an update rule.
 
-    Among themselves and with numbers they are computed in float64, as plain settings are; where
-    they meet an array they take its dtype. So every member goes through the bits of a run of its
-    own.
+    Among themselves and with numbers they are computed in float64, as single settings are; with an
+    array they take its dtype. So the results of every member are those of its own run, to the bit.
 
     Examples
     --------
@@ -48,11 +47,11 @@ class PerMember:
         return f"<{len(self)} values from {low:g} to {high:g}>"
 
     def map(self, f: Callable[[float], Any]) -> PerMember:
-        """Give f of each value."""
+        """Return f of each value."""
         return PerMember([f(value) for value in self.values], self.level)
 
     def beside(self, array: Any) -> EnsembleArray:
-        """Give the values as an ensemble of numbers in the dtype of `array`."""
+        """Return the values as an ensemble of numbers in the dtype of `array`."""
         if not isinstance(array, EnsembleArray):
             raise EnsembleError(
                 f"a setting with {len(self)} values, one a member, needs parameters that are "
@@ -109,7 +108,7 @@ for _name, _ufunc in {
 
 
 def read_members(value: Any) -> PerMember | None:
-    """Give an ensemble of numbers (or a Tensor of one) as values; None for anything else."""
+    """Return the values of an ensemble of numbers (or a Tensor of one); None for anything else."""
     array = raw(value)
     if isinstance(array, PerMember):
         return array
@@ -121,7 +120,7 @@ def read_members(value: Any) -> PerMember | None:
 
 
 def each_member(h: HyperParameters) -> list[HyperParameters]:
-    """Give the settings of each member; of one run alone the settings themselves.
+    """Return the settings of each member, or of a single run the settings themselves.
 
     Raises
     ------
@@ -142,12 +141,12 @@ def each_member(h: HyperParameters) -> list[HyperParameters]:
 
 
 def gather_members(each: list[dict[str, Any]], level: int = 0) -> dict[str, Any]:
-    """Give scalars that were computed member by member as one dict.
+    """Return scalars that were computed member by member as one dict.
 
     Raises
     ------
     EnsembleError
-        If members differ in something that is no float, so that the rule would take other paths.
+        If members differ in something that is no float, so that their rules would branch apart.
     """
     if len(each) == 1:
         return each[0]

@@ -1,4 +1,4 @@
-"""What an update rule is handed: named values, with a helpful word for a wrong name."""
+"""The namespaces `h`, `s` and `c` of an update rule, with hints for a wrong name."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Values(SimpleNamespace):
 
 
 class HyperParameters(Values):
-    """``h``: what the user set."""
+    """``h``: the settings of the user."""
 
     what = "hyper-parameter"
     letter = "h"
@@ -48,11 +48,11 @@ class HyperParameters(Values):
 
 
 class SpreadHyperParameters(HyperParameters):
-    """``h`` where a setting has one value a member of an ensemble."""
+    """``h`` with a setting that has one value per member of an ensemble."""
 
 
 class Slots(Values):
-    """``s``: what the rule remembers of every element."""
+    """``s``: the state of every element, such as moments."""
 
     what = "slot"
     letter = "s"
@@ -62,7 +62,7 @@ class Slots(Values):
 
 
 class Scalars(Values):
-    """``c``: what depends on the step and the hyper-parameters alone."""
+    """``c``: scalars that depend on the step and the hyper-parameters alone."""
 
     what = "scalar"
     letter = "c"

@@ -13,13 +13,13 @@ def _root(total: Any, dtype: Any) -> Any:
     return np.sqrt(total).astype(dtype)
 
 
-#: The Euclidean norm of an array, added up in float64, as a number of the array's dtype. Of an
-#: ensemble it is one number a member; it stays where the array is, so nothing waits for a device.
+#: The Euclidean norm of an array, summed in float64, as a number of the array's dtype; one number
+#: per member of an ensemble. It stays on the device of the array, so nothing is synchronized.
 norm = Reduction(sum_of_squares, _root, "norm")
 
 
 def quotient_or_one(a: Any, b: Any) -> Any:
-    """Give a / b where both are greater than 0, else 1, in their dtype.
+    """Return a / b where both are greater than 0, else 1, in their dtype.
 
     Examples
     --------

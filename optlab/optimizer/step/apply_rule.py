@@ -1,4 +1,4 @@
-"""Applying a rule to arrays, as it is written, and checking what it gives back."""
+"""Application of a rule to arrays, operation by operation, with checks of its results."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _array = np.ndarray
 def scalars_of(
     optimizer: UpdateRule, t: int, h: HyperParameters, place: tuple[Any, int] | None = None
 ) -> dict[str, Any]:
-    """Give the scalars of step t, floats as Python floats, and the random key if the rule draws."""
+    """Return the scalars of step t as Python numbers, and the random key if the rule draws."""
     each = None
     if type(h) is HyperParameters and not isinstance(h.learning_rate, PerMember):
-        scalars = optimizer.scalars(t, h)  # the usual case: one run
+        scalars = optimizer.scalars(t, h)  # the usual case: no ensemble
     else:
         each = [optimizer.scalars(t, one) for one in each_member(h)]
         scalars = each[0]
@@ -63,7 +63,7 @@ def apply_rule(
     place: tuple[Any, int],
     has_listeners: bool,
 ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
-    """Give new parameter, new slots and terms, flat, in memory of their own.
+    """Return new parameter, new slots and terms, flat and in memory of their own.
 
     Parameters
     ----------
@@ -76,20 +76,20 @@ def apply_rule(
     t : int
         The number of this step, from 1.
     shape : tuple of int, optional
-        What the rule is to see in place of flat arrays.
+        The shape in which the rule gets the arrays, in place of flat ones.
     place : tuple of FlatParameters and int
-        Which parameter it is.
+        Where the first of the parameters is stored.
     has_listeners : bool
         Whether the terms will be kept.
 
     Raises
     ------
     TypeError, ValueError
-        If what the rule gives back does not fit.
+        If a result of the rule does not fit.
     """
     c = Scalars(**scalars_of(optimizer, t, h, place))
     narrow = p.dtype if p.dtype.itemsize < 4 else None
-    if narrow is not None:  # computed in float32 and rounded once, like every operation
+    if narrow is not None:  # computed in float32 and rounded once, as every operation is
         p, g = p.astype(np.float32), g.astype(np.float32)
     if shape is not None:
         p, g = p.reshape(shape), g.reshape(shape)
@@ -119,7 +119,8 @@ def apply_rule(
         }
     if narrow is not None:
         new = new.astype(narrow)
-    # What the rule handed back unchanged is still the arena's own memory, which will be written to.
+    # An array that the rule returns unchanged is a view of the flat parameters or slots, which are
+    # overwritten in later steps.
     if (new.base if new.__class__ is _array else _base(new)) is not None:
         new = new.copy()
     for name, array in made.items():
@@ -127,7 +128,7 @@ def apply_rule(
         if (array.base if plain else _base(array)) is not None or array is g:
             made[name] = array = array.copy()
         if plain:
-            array.setflags(False)  # as `readonly` does
+            array.setflags(False)  # `readonly`, without its call
         else:
             readonly(array)
     if has_listeners:
@@ -138,7 +139,7 @@ def apply_rule(
 
 
 def _shapes(p: Any, place: tuple[Any, int]) -> list[tuple[int, ...]]:
-    """Give the shapes of the parameters that lie side by side in a flat array."""
+    """Return the shapes of the parameters that a flat array holds."""
     arena, first = place
     stop = arena.bounds[first] + p.size
     last = bisect_left(arena.bounds, stop, first)
@@ -146,7 +147,7 @@ def _shapes(p: Any, place: tuple[Any, int]) -> list[tuple[int, ...]]:
 
 
 def _explain_array_error(name: str, error: Exception) -> None:
-    """Say what NumPy's words mean for a rule that treats arrays as single numbers."""
+    """Add a note to the error of a rule that treats arrays as single numbers."""
     said = str(error)
     if "truth value" in said:
         error.add_note(
@@ -162,14 +163,14 @@ def _explain_array_error(name: str, error: Exception) -> None:
 
 
 def _base(array: Any) -> Any:
-    """Give the array whose memory this one looks into, if it does."""
+    """Return the array that this one is a view of, or None."""
     return getattr(unwrapped(array), "base", None)  # a term may be a number
 
 
 def check_result(
     optimizer: UpdateRule, p: Any, slots: dict[str, Any], result: Any
 ) -> tuple[Any, ...]:
-    """Give what a rule returned, or say what is wrong with it before it is written anywhere."""
+    """Return the three results of a rule; raise if one does not fit, before anything is written."""
     try:
         new, made, terms = result if len(result) == 3 else (*result, {})
         if made.keys() == slots.keys() and isinstance(terms, dict):
@@ -186,7 +187,7 @@ def check_result(
 
 
 def _result_error(name: str, p: Any, slots: dict[str, Any], result: Any) -> Exception:
-    """Say what is wrong with what a rule returned."""
+    """Return the error for results of a rule that do not fit."""
     if not (
         isinstance(result, tuple)
         and len(result) in (2, 3)

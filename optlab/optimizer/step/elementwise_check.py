@@ -1,12 +1,11 @@
-"""Whether a rule that says it is elementwise is: its first application is watched.
+"""Verification that a user's rule of kind "elementwise" is elementwise, at its first application.
 
-All parameters of an elementwise rule lie side by side in one array, so a norm or a mean would be
-that of all of them, and other numbers would come out with other parameters beside. The first time
-that a rule of one's own is applied it is handed arrays that remember what they were computed from;
-they compute the same bits. The rule is called once, as always. Where it asks for more than
-elements (a shape, an unknown function, a plain array made of one), a copy of the optimizer takes
-the step again, for parts of the arrays and for parameters in their own shapes, and all must come to
-the same.
+All parameters of an elementwise rule are stored in one array, so a norm or a mean would be taken
+over all of them, and the result would depend on the other parameters. At its first application a
+rule gets traced arrays, which compute the same bits and record what they were computed with. The
+rule is called once, as always. If it uses more than elements (a shape, an unknown function, a plain
+array made of a traced one), a copy of the optimizer takes the step again, for parts of the arrays
+and for parameters in their own shapes, and all results must agree.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ import numpy as np
 from optlab.optimizer.rule.namespaces import HyperParameters, Scalars, Slots
 from optlab.optimizer.rule.protocols import UpdateRule
 
-#: So many parameters are asked for by themselves.
+#: The most parameters whose update is computed separately.
 _MOST_PARTS = 4
-#: Functions whose result for one element depends on others.
+#: Functions that compute an element of the result from several elements.
 _ACROSS_ELEMENTS = {
     "all", "amax", "amin", "any", "argmax", "argmin", "argsort", "average", "corrcoef",
     "count_nonzero", "cov", "cumprod", "cumsum", "diff", "dot", "einsum", "gradient", "inner",
@@ -34,7 +33,7 @@ _ACROSS_ELEMENTS = {
 }  # fmt: skip
 
 
-#: Functions whose result for one element is of that element, or is asked for no elements.
+#: Functions that are elementwise, or that use no elements.
 _BY_ELEMENT = {
     "angle", "around", "astype", "clip", "copy", "copyto", "empty_like", "fix", "full_like",
     "heaviside", "i0", "imag", "iscomplexobj", "isclose", "isneginf", "isposinf", "isreal",
@@ -44,7 +43,7 @@ _BY_ELEMENT = {
 
 
 class TracedArray(np.ndarray):
-    """An array that remembers which function of a whole array it was computed with, if any."""
+    """An array that records with which function of a whole array it was computed, if any."""
 
     reduction: str
     log: list[str]
@@ -53,22 +52,22 @@ class TracedArray(np.ndarray):
         self.reduction = getattr(origin, "reduction", "")
         self.log = getattr(origin, "log", [])
 
-    def _trace(self, value: Any, whole: str) -> Any:
-        """Give what was computed as an array that remembers it."""
+    def _trace(self, value: Any, reduction: str) -> Any:
+        """Return a result as a traced array."""
         if isinstance(value, (tuple, list)):
-            return type(value)(self._trace(one, whole) for one in value)
+            return type(value)(self._trace(one, reduction) for one in value)
         if not isinstance(value, (np.ndarray, np.generic)):
             return value
         made = np.asarray(value).view(TracedArray)
-        made.reduction, made.log = whole, self.log
+        made.reduction, made.log = reduction, self.log
         return made
 
     def __array_ufunc__(
         self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **kwargs: Any
     ) -> Any:
-        own = method in ("reduce", "accumulate", "reduceat") or ufunc.signature is not None
-        whole = _reduction_in((inputs, kwargs)) or (
-            f"np.{_NAMES_OF_REDUCTIONS.get(ufunc, ufunc.__name__)}" * own
+        reduces = method in ("reduce", "accumulate", "reduceat") or ufunc.signature is not None
+        reduction = _reduction_in((inputs, kwargs)) or (
+            f"np.{_NAMES_OF_REDUCTIONS.get(ufunc, ufunc.__name__)}" * reduces
         )
         if any(
             isinstance(x, (np.ndarray, np.generic)) and type(x) is not TracedArray for x in inputs
@@ -78,36 +77,36 @@ class TracedArray(np.ndarray):
             kwargs["out"] = untraced(out)
         result = getattr(ufunc, method)(*untraced(inputs), **untraced(kwargs))
         if out is None:
-            return self._trace(result, whole)
+            return self._trace(result, reduction)
         for one in out:
             if isinstance(one, TracedArray):
-                one.reduction = one.reduction or whole
+                one.reduction = one.reduction or reduction
         return out[0] if len(out) == 1 else out
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        whole = _reduction_in((args, kwargs))
+        reduction = _reduction_in((args, kwargs))
         name = getattr(function, "__name__", "")
         of_linalg = getattr(np.linalg, name, None) is function
-        if not whole and (name in _ACROSS_ELEMENTS or of_linalg):
-            whole = f"np.{'linalg.' * of_linalg}{name}"
+        if not reduction and (name in _ACROSS_ELEMENTS or of_linalg):
+            reduction = f"np.{'linalg.' * of_linalg}{name}"
         elif name not in _BY_ELEMENT:
             self.log.append(f"np.{name}")
-        return self._trace(function(*untraced(args), **untraced(kwargs)), whole)
+        return self._trace(function(*untraced(args), **untraced(kwargs)), reduction)
 
     def dot(self, other: Any, out: Any = None) -> Any:
-        """Give ``np.dot``, which remembers."""
+        """Return ``np.dot``, which is traced."""
         return np.dot(self, other)
 
     def mean(self, *args: Any, **kwargs: Any) -> Any:
-        """Give ``np.mean``, which has a name."""
+        """Return ``np.mean``, which is traced by name."""
         return np.mean(self, *args, **kwargs)
 
     def std(self, *args: Any, **kwargs: Any) -> Any:
-        """Give ``np.std``, which has a name."""
+        """Return ``np.std``, which is traced by name."""
         return np.std(self, *args, **kwargs)
 
     def var(self, *args: Any, **kwargs: Any) -> Any:
-        """Give ``np.var``, which has a name."""
+        """Return ``np.var``, which is traced by name."""
         return np.var(self, *args, **kwargs)
 
     def __len__(self) -> int:
@@ -116,7 +115,7 @@ class TracedArray(np.ndarray):
 
     @property  # type: ignore[misc]
     def shape(self) -> Any:
-        """The lengths of the axes, which are not those of one parameter."""
+        """The shape, which is not that of one parameter."""
         self.log.append(".shape")
         return untraced(self).shape
 
@@ -142,7 +141,7 @@ class TracedArray(np.ndarray):
         super().__setitem__(untraced(index), untraced(value))
 
     def _untraced_value(self) -> Any:
-        """Give the plain array, and note that a value leaves for Python."""
+        """Return the plain array, and log that values become Python numbers."""
         self.log.append(self.reduction or ".tolist() or float()")
         return self.view(np.ndarray)
 
@@ -156,11 +155,11 @@ class TracedArray(np.ndarray):
         return bool(self._untraced_value())
 
     def item(self, *place: Any) -> Any:
-        """Give an element as a Python number."""
+        """Return an element as a Python number."""
         return self._untraced_value().item(*place)
 
     def tolist(self) -> Any:
-        """Give the elements as Python numbers."""
+        """Return the elements as Python numbers."""
         return self._untraced_value().tolist()
 
 
@@ -171,7 +170,7 @@ _NAMES_OF_REDUCTIONS = {
 
 
 def untraced(value: Any) -> Any:
-    """Give what arrays, tuples, lists and dicts are without watching."""
+    """Return arrays, also in tuples, lists and dicts, without tracing."""
     if isinstance(value, TracedArray):
         return value.view(np.ndarray)
     if isinstance(value, (tuple, list)):
@@ -182,7 +181,7 @@ def untraced(value: Any) -> Any:
 
 
 def _reduction_in(value: Any) -> str:
-    """Give which function of a whole array something was computed with, or nothing."""
+    """Return the function of a whole array that something was computed with, or an empty text."""
     if isinstance(value, TracedArray):
         return value.reduction
     if isinstance(value, dict):
@@ -193,7 +192,7 @@ def _reduction_in(value: Any) -> str:
 
 
 def _all_traced(value: Any) -> bool:
-    """Say whether all arrays in something are watched."""
+    """Return whether all arrays in something are traced."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, (tuple, list)):
@@ -211,45 +210,45 @@ def verify_elementwise(
     check: Callable[..., Any],
     shapes: Sequence[tuple[int, ...]],
 ) -> Any:
-    """Apply a rule for the first time, and see to it that it is elementwise if it says so.
+    """Apply a rule for the first time, and verify that it is elementwise if its kind is.
 
-    `check` says what else is wrong with what it gives; `shapes` are those of the parameters that
-    lie side by side in the arrays.
+    `check` raises for other faults of the result; `shapes` are those of the parameters that the
+    arrays hold.
 
     Raises
     ------
     ValueError
-        If it is not. Nothing has changed then.
+        If it is not elementwise. Nothing has changed then.
     """
     if optimizer.kind != "elementwise" or type(p) is not np.ndarray:
         optimizer.elementwise_verified = True
         return optimizer.update(p, g, Slots(**slots), h, c)
     log: list[str] = []
 
-    def watch(array: Any) -> Any:
-        seen = array.view(TracedArray)
-        seen.log = log
-        return seen
+    def traced(array: Any) -> Any:
+        view = array.view(TracedArray)
+        view.log = log
+        return view
 
-    seen = {name: watch(array) for name, array in slots.items()}
+    traced_slots = {name: traced(array) for name, array in slots.items()}
     try:
-        result = optimizer.update(watch(p), watch(g), Slots(**seen), h, c)
-    except Exception:  # noqa: BLE001  # what it calls may take plain arrays only
+        result = optimizer.update(traced(p), traced(g), Slots(**traced_slots), h, c)
+    except Exception:  # noqa: BLE001  # a function that it calls may take plain arrays only
         result = optimizer.update(p, g, Slots(**slots), h, c)
         log[:] = ["a number"]
-    # Terms are only looked at, so they may be of the whole.
-    whole = _reduction_in(result[:2]) if isinstance(result, tuple) else ""
-    if not whole and isinstance(result, tuple) and not _all_traced(result[:2]):
+    # Terms are only displayed, so they may depend on the whole array.
+    reduction = _reduction_in(result[:2]) if isinstance(result, tuple) else ""
+    if not reduction and isinstance(result, tuple) and not _all_traced(result[:2]):
         log.append("np.asarray()")
     result = untraced(result)
-    if not whole and log and _differs(optimizer, p, g, slots, h, c, result, shapes):
-        whole = log[0]
-    if whole:
+    if not reduction and log and _differs(optimizer, p, g, slots, h, c, result, shapes):
+        reduction = log[0]
+    if reduction:
         check(optimizer, p, slots, result)
         name = type(optimizer).__name__
         raise ValueError(
             f"{name} is of kind 'elementwise' (which is the default), but {name}.update computes "
-            f"with {whole} of a whole array. All parameters of an elementwise rule lie side by "
+            f"with {reduction} of a whole array. All parameters of an elementwise rule lie side by "
             "side in one array, so that would be the one of all parameters together. Write "
             "kind = 'tensor' in the class: the rule is then given one parameter at a time. "
             "Nothing was changed."
@@ -259,7 +258,7 @@ def verify_elementwise(
 
 
 def _one_of_each_rank(shapes: Sequence[tuple[int, ...]]) -> Iterator[tuple[slice, tuple[int, ...]]]:
-    """Give where the first parameter of each number of axes lies, and its shape."""
+    """Yield the location and shape of the first parameter of each number of axes."""
     start, seen = 0, set()
     for shape in shapes:
         stop = start + math.prod(shape)
@@ -279,29 +278,29 @@ def _differs(
     result: Any,
     shapes: Sequence[tuple[int, ...]],
 ) -> bool:
-    """Say whether parts of the arrays by themselves give other numbers than all together."""
+    """Return whether a rule gives other numbers for parts of the arrays than for all together."""
     twin = copy.copy(optimizer)
 
-    def taken(result: Any) -> list[Any]:
+    def arrays_of(result: Any) -> list[Any]:
         new, made = result[:2]
         return [np.asarray(new), *(np.asarray(made[name]) for name in slots)]
 
     def same(part: slice, shape: tuple[int, ...] = (-1,)) -> bool:
         given = {name: array[part].reshape(shape) for name, array in slots.items()}
         few = p[part].reshape(shape), g[part].reshape(shape)
-        found = taken(twin.update(*few, Slots(**given), h, c))
+        found = arrays_of(twin.update(*few, Slots(**given), h, c))
         return all(
             np.array_equal(np.ravel(a), b[part], equal_nan=True)
-            for a, b in zip(found, whole, strict=True)
+            for a, b in zip(found, together, strict=True)
         )
 
     half = len(p) // 2
     try:
         with np.errstate(all="ignore"):
-            whole = taken(result)
+            together = arrays_of(result)
             if not half or not same(slice(None)):
-                return False  # it does something else every time
+                return False  # it differs from call to call
             own = islice(_one_of_each_rank(shapes), _MOST_PARTS)
             return not (same(slice(half)) and same(slice(half, None)) and all(starmap(same, own)))
-    except Exception:  # noqa: BLE001  # what is wrong with it is said of the whole
+    except Exception:  # noqa: BLE001  # `check` reports what is wrong with the whole
         return False

@@ -1,4 +1,4 @@
-"""Which way a rule runs, and why: for whoever asks why a rule of his own is not fast."""
+"""How a rule runs, fused or operation by operation, and why."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UNKNOWN = "not known before a step"
 
 
 def execution(optimizer: UpdateRule) -> dict[str, str]:
-    """Say how the rule runs over each array of parameters.
+    """Return how the rule runs over each array of parameters.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def execution(optimizer: UpdateRule) -> dict[str, str]:
     Returns
     -------
     dict of str to str
-        One entry for each group and dtype.
+        One entry per group and dtype.
     """
     return {
         f"group {number}, {arena.flat.dtype}": _describe(optimizer, arena)

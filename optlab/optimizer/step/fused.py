@@ -1,10 +1,9 @@
-"""The fast step: a rule captured once, and run in place over blocks that fit the cache.
+"""Fused updates: a rule captured once, and run in place over blocks that fit the cache.
 
-The plain step makes an array for every operation of the rule. Where nobody listens, the rule is
-elementwise and the arrays are NumPy's, its captured form gives the same bits and needs no memory
-but a few blocks; who runs it, NumPy or a machine loop, `optlab.plan.executors` decides. What cannot
-be captured (a branch on a value, an own function that is not element by element) runs as it is
-written.
+The unfused step makes an array for every operation of the rule. Without listeners, with arrays of
+NumPy and a rule that is no matrix rule, the captured form gives the same bits and needs memory for
+a few blocks only; `optlab.plan.executors` chooses whether NumPy or a numba loop runs it. A rule
+that cannot be captured (a branch on a value, a function that is not elementwise) runs unfused.
 """
 
 from __future__ import annotations
@@ -26,25 +25,25 @@ from optlab.plan import BlockPlan, CaptureRefusedError, capture_blocks, sizes
 from optlab.plan.executors import Executor, executor_of
 from optlab.plan.threads import on_all_cores, over_all_cores, run_pieces
 
-#: So many forms of one rule are kept; a rule that has more of them runs as it is written.
+#: The most captured forms of one rule; a rule that has more of them runs unfused.
 _MOST_FORMS = 64
-#: So many blocks are one job of a thread: handing out takes as long as an operation on a block.
+#: Blocks in one job of a thread: to hand out a job takes as long as an operation on a block.
 _BLOCKS_A_JOB = 4
-#: Below so many elements a rule runs as it is written: its operations cost less than the way here.
+#: Below so many elements a rule runs unfused: its operations cost less than the fused overhead.
 SMALL = 8192
-#: What every optimizer has; what else its rule reads of itself may change from step to step.
+#: Attributes of every optimizer; others that a rule reads may change from step to step.
 _ENGINE_ATTRIBUTES = {
     "settings", "schedule", "name", "_common", "groups", "key", "plans", "refused", "skipped",
     "warned", "elementwise_verified",
 }  # fmt: skip
 
 
-#: What a class declares; the engine reads it.
+#: Class attributes that the engine reads, not the rule.
 _DECLARED = {"hyperparameters", "slots", "ranges", "__annotations__"}
 
 
 class FusedUpdate(NamedTuple):
-    """A run of parameters that a captured rule will update in place."""
+    """A span of parameters that a captured rule will update in place."""
 
     arena: FlatParameters
     span: Span
@@ -54,19 +53,19 @@ class FusedUpdate(NamedTuple):
 
     @property
     def needs_all_cores(self) -> bool:
-        """Whether all cores share it: several passes over it, and many blocks."""
+        """Whether all cores share it: it has several phases and many blocks."""
         return bool(self.plan.afters) and self.size >= sizes.LARGE
 
     @property
     def size(self) -> int:
-        """How many elements it updates."""
+        """The number of elements."""
         bounds: list[int] = self.arena.bounds
         return bounds[self.span.last] - bounds[self.span.first]
 
     def jobs(self, executor: Executor) -> Iterator[Callable[[], None]]:
-        """Give its work in parts that may be done in any order."""
+        """Yield the work in parts that may be done in any order."""
         pieces = _split(self.arena, self.span, self.gradients, executor.block)
-        if self.plan.afters:  # a norm is added up in order
+        if self.plan.afters:  # a norm is summed in order
             yield partial(run_pieces, executor, self.numbers, pieces)
             return
         update = executor.phase(0, executor.prepare(*self.numbers))
@@ -75,7 +74,7 @@ class FusedUpdate(NamedTuple):
             yield partial(_update_all, update, some)
 
     def run_on_all_cores(self, executor: Executor) -> None:
-        """Do its work, every core a share of each phase."""
+        """Do the work, each phase on all cores."""
         pieces = _split(self.arena, self.span, self.gradients, executor.block)
         run_pieces(executor, self.numbers, pieces, over_all_cores)
 
@@ -88,9 +87,9 @@ def prepare_fused(
     rate: float,
     factor: Any = None,
 ) -> FusedUpdate | None:
-    """Prepare to update the parameters of a run in place; None where only the plain step will do.
+    """Prepare the fused update of a span; return None if it has to run unfused.
 
-    Nothing is written yet, and nothing that `run_fused` does can fail for the values it meets.
+    Nothing is written yet, and `run_fused` cannot fail, whatever the values are.
     """
     if arena.bounds[span.last] - arena.bounds[span.first] < SMALL:
         return None
@@ -114,7 +113,7 @@ def prepare_fused(
     if plan is None:
         return None
     if not optimizer.built_in and not (
-        plan.repeats()  # what it reads of the notebook may have changed
+        plan.repeats()  # global values that it reads may have changed
         and _matches_capture(optimizer, arena, span, plan, gradients, scalars, clip)
     ):
         _refuse(optimizer, arena, "it does something else than when it was captured")
@@ -123,9 +122,9 @@ def prepare_fused(
     owners = {id(array) for one in written for array in (one, one.base)}
 
     def is_written(g: Any) -> bool:
-        """Say whether it is the memory of a parameter, written over before it is read."""
+        """Return whether it is memory of a parameter, overwritten before it would be read."""
         if g.base is None and id(g) not in owners:
-            return False  # memory of its own
+            return False
         return any(np.may_share_memory(g, one) for one in written)
 
     gradients = [g.copy() if is_written(g) else g for g in gradients]
@@ -137,28 +136,28 @@ def prepare_fused(
     return FusedUpdate(arena, span, plan, numbers, gradients)
 
 
-def run_fused(optimizer: UpdateRule, passes: list[FusedUpdate]) -> None:
-    """Update in place what has been prepared; warnings come when the whole step is written."""
-    for arena in {id(one.arena): one.arena for one in passes}.values():
+def run_fused(optimizer: UpdateRule, updates: list[FusedUpdate]) -> None:
+    """Run fused updates; warn of floating-point errors when the whole step is written."""
+    for arena in {id(one.arena): one.arena for one in updates}.values():
         arena.make_slots_writable()
     name = type(optimizer).__name__
     faults: set[str] = set()
-    wanted: dict[str, Any] = dict(np.geterr())
-    told = {name for name, how in wanted.items() if how == "warn"}
-    heard: Any = {name: "call" if name in told else "ignore" for name in wanted}
-    run_by = [(one, executor_of(one.plan, one.size)) for one in passes]
-    together = [(one, executor) for one, executor in run_by if not one.needs_all_cores]
-    jobs = (job for one, executor in together for job in one.jobs(executor))
-    with np.errstate(**heard, call=lambda kind, _: faults.add(kind)):
-        on_all_cores(jobs, sum(one.size for one, _ in together))
-        for one, executor in run_by:
+    actions: Any = {
+        kind: "call" if how == "warn" else "ignore" for kind, how in np.geterr().items()
+    }
+    executors = [(one, executor_of(one.plan, one.size)) for one in updates]
+    parallel = [(one, executor) for one, executor in executors if not one.needs_all_cores]
+    jobs = (job for one, executor in parallel for job in one.jobs(executor))
+    with np.errstate(**actions, call=lambda kind, _: faults.add(kind)):
+        on_all_cores(jobs, sum(one.size for one, _ in parallel))
+        for one, executor in executors:
             if one.needs_all_cores:
                 one.run_on_all_cores(executor)
-        for arena, span, *_ in passes:
+        for arena, span, *_ in updates:
             if arena.master is not None:
                 place = slice(arena.bounds[span.first], arena.bounds[span.last])
                 arena.flat[place] = arena.master[place]
-    for arena, span, *_ in passes:
+    for arena, span, *_ in updates:
         arena.t[span.first : span.last] = [span.t] * (span.last - span.first)
         arena.mark_written(span.first, span.last, f"{name}.step()")
     for fault in sorted(faults):
@@ -173,7 +172,7 @@ def _plan_for(
     scalars: dict[str, Any],
     clip: float | None,
 ) -> BlockPlan | None:
-    """Give the captured form of the rule for these settings, or None if there is none."""
+    """Return the captured form of the rule for these settings, or None."""
     h, regularizer = span.h, span.regularizer
     static = tuple((name, x) for name, x in scalars.items() if type(x) is not float)
     fixed = tuple((name, x) for name, x in vars(h).items() if name != "learning_rate")
@@ -189,19 +188,19 @@ def _plan_for(
         return _refuse(optimizer, arena, f"it has more than {_MOST_FORMS} forms")
     plans[key] = None
     if changeable := _mutable_attributes(optimizer):
-        # To capture a rule is to call it: what it counts would be counted once more.
+        # Capture calls the rule, so that a count of calls would be off by one.
         return _refuse(optimizer, arena, f"it may change its {changeable[0]!r}")
     try:
         plans[key] = _capture(optimizer, arena, span, scalars, clip)
     except CaptureRefusedError as error:
         return _refuse(optimizer, arena, str(error))
-    except Exception as error:  # noqa: BLE001  # the plain step will say it in its own words
+    except Exception as error:  # noqa: BLE001  # the unfused step raises it again
         return _refuse(optimizer, arena, f"when captured, {type(error).__name__}: {error}")
     return plans[key]
 
 
 def _refuse(optimizer: UpdateRule, arena: FlatParameters, why: str) -> BlockPlan | None:
-    """Keep why a rule runs as it is written, for `Optimizer.execution`; give None."""
+    """Record why a rule runs unfused, for `Optimizer.execution`, and return None."""
     optimizer.refused[arena.values.dtype] = why
     return None
 
@@ -213,6 +212,7 @@ def _capture(
     scalars: dict[str, Any],
     clip: float | None,
 ) -> BlockPlan:
+    """Capture clip by a factor, decay and rule as one plan."""
     rule, read = _observed_copy(optimizer)
     names = list(arena.slots)
     static = {name: x for name, x in scalars.items() if type(x) is not float}
@@ -242,7 +242,7 @@ def _capture(
 
 
 class _FixedHyperParameters(HyperParameters):
-    """Settings for a capture: one that is a function could give something else every time."""
+    """Hyper-parameters for a capture; a function is refused, as its results may differ."""
 
     def __getattribute__(self, name: str) -> Any:
         value = super().__getattribute__(name)
@@ -252,9 +252,9 @@ class _FixedHyperParameters(HyperParameters):
 
 
 def _observed_copy(optimizer: UpdateRule) -> tuple[Any, set[str]]:
-    """Give a copy of an optimizer, and the set of what its rule reads of it that may change.
+    """Return a copy of an optimizer, and the set of its own attributes that the rule reads.
 
-    A copy, so that what a rule counts on itself is not counted when it is captured.
+    The copy takes what a rule writes to itself while it is captured.
     """
     cls = type(optimizer)
     own = set(vars(optimizer)) - _ENGINE_ATTRIBUTES
@@ -271,7 +271,7 @@ def _observed_copy(optimizer: UpdateRule) -> tuple[Any, set[str]]:
 
 
 def _mutable_attributes(optimizer: UpdateRule) -> list[str]:
-    """Name what a user's rule may change without setting it, such as a list that it counts in."""
+    """Name the attributes of a user's rule that it may change in place, such as a list."""
     own = {name: value for name, value in vars(optimizer).items() if name not in _ENGINE_ATTRIBUTES}
     for one in type(optimizer).__mro__[:-1]:
         if not is_built_in(one):
@@ -289,15 +289,15 @@ def _matches_capture(
     scalars: dict[str, Any],
     clip: float | None,
 ) -> bool:
-    """Say whether a user's rule gives what was captured, by two elements.
+    """Return whether a user's rule and its captured form agree on two elements.
 
-    It may ask for the type of a setting, say, which a capture answers in another way.
+    They may not where a rule asks for the type of a setting, which differs in a capture.
     """
     few = slice(arena.bounds[span.first], arena.bounds[span.first] + 2)
     p = arena.values[few].copy()
     g = gradients[0].reshape(-1)[:2].astype(p.dtype)
     if len(plan.runs) > 1 or len(g) != len(p):
-        return True  # norms are of the whole
+        return True  # norms are over all elements
     before = {name: array[few].copy() for name, array in arena.slots.items()}
     used = g if clip is None else g * np.asarray(clip, g.dtype)
     if span.regularizer is not None:
@@ -316,7 +316,7 @@ def _matches_capture(
 def _split(
     arena: FlatParameters, span: Span, gradients: Sequence[Any], longest: int
 ) -> Iterator[list[Any]]:
-    """Cut a run into blocks; the gradients of small parameters are laid side by side."""
+    """Yield a span in blocks; the gradients of small parameters are concatenated."""
     slots = [arena.slots[name] for name in arena.slots]
     values, bounds, block = arena.values, arena.bounds, sizes.BLOCK
     start = bounds[span.first]
@@ -352,7 +352,7 @@ def _concatenated(parts: list[Any]) -> Any:
 
 
 def _block(values: Any, g: Any, slots: list[Any], start: int) -> list[Any]:
-    g = g.astype(values.dtype, copy=False)  # of 16 bits, for a float32 copy
+    g = g.astype(values.dtype, copy=False)  # 16 bits to float32, with multi_precision
     if g.size == values.size:
         return [values, g, *slots]
     span = slice(start, start + g.size)

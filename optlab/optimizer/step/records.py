@@ -1,4 +1,4 @@
-"""Updates of whole arenas, for listeners that want one row a step whatever the step left out."""
+"""Updates of all parameters, for listeners that want one record a step whatever it left out."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from optlab.optimizer.step.step import Update
 def whole_updates(
     arenas: Sequence[FlatParameters], updates: list[Update], rate: float
 ) -> list[Update]:
-    """Give one update for each arena, after the step that `updates` tell of.
+    """Return one update for each of the flat parameters, after the step of `updates`.
 
-    Where the step left a parameter alone, its gradient and terms are NaN.
+    Gradient and terms of a parameter that the step left alone are NaN.
     """
     if len(updates) == len(arenas) and all(u.whole for u in updates):
         return updates
@@ -24,7 +24,7 @@ def whole_updates(
 
 
 def _merge(arena: FlatParameters, updates: list[Update], rate: float) -> Update:
-    """Give one update for an arena whose parameters were updated apart, or not at all."""
+    """Return one update for parameters that were updated separately, or not at all."""
     if len(updates) == 1 and updates[0].whole:
         return updates[0]
     values = arena.values

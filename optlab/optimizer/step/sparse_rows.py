@@ -1,7 +1,7 @@
-"""Row-sparse gradients: applying a rule to the rows that have one.
+"""Row-sparse updates: a rule applied to those rows alone that have a gradient.
 
-Done for rules that leave a parameter and its slots as they are where there is no gradient
-(``applies_by_rows``); for all others a row-sparse gradient is made whole.
+For rules that leave rows without a gradient unchanged, slots included (``applies_by_rows``); for
+all others a row-sparse gradient is made dense.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from optlab.optimizer.step.apply_rule import check_result, scalars_of
 
 
 class RowUpdate(NamedTuple):
-    """New values for some rows of one parameter, number `place` of its arena."""
+    """New values for some rows of parameter number `place` of an arena."""
 
     arena: FlatParameters
     place: int
@@ -38,9 +38,9 @@ def update_rows(
 
     Parameters with a regularizer are left out: decay moves every row.
     """
-    done: list[RowUpdate] = []
+    updates: list[RowUpdate] = []
     if optimizer.kind != "elementwise":
-        return done
+        return updates
     for place, (p, g) in enumerate(zip(arena.parameters, gradients, strict=True)):
         h, multiplier = arena.settings[place]
         own = p.regularizer if isinstance(p, Parameter) else None
@@ -66,12 +66,12 @@ def update_rows(
         before = rows.pop("")
         result = optimizer.update(before, values, Slots(**rows), h, c)
         new, made, _ = check_result(optimizer, before, rows, result)
-        done.append(RowUpdate(arena, place, t, h.learning_rate, g.rows, new, made))
-    return done
+        updates.append(RowUpdate(arena, place, t, h.learning_rate, g.rows, new, made))
+    return updates
 
 
 def write_rows(update: RowUpdate, writer: str) -> None:
-    """Put the new rows where they belong."""
+    """Write new rows into the parameter, its slots and its step count."""
     arena, place, rows = update.arena, update.place, update.rows
     p = arena.parameters[place]
     p.data[rows] = update.parameter

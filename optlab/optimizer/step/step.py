@@ -1,8 +1,8 @@
-"""The step: clip the raw gradients of a group, add the decay, apply the rule, write.
+"""One step of an optimizer, in five phases: gather, clip, update, write, publish.
 
-Everything is computed and checked before anything is written, so that an error leaves parameters
-and slots as they were. What the fast step warns of (see `blocks`), it says when the whole step is
-written, also where warnings are errors.
+All results are computed and checked before any is written, so an error leaves parameters and slots
+unchanged. Fused updates (see `blocks`) warn of floating-point errors when the whole step is
+written, so that this holds where warnings are errors, too.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from optlab.optimizer.step.sparse_rows import RowUpdate, update_rows, write_rows
 
 
 class Update(NamedTuple):
-    """One pass of a rule over neighbouring parameters of an arena, as told to listeners.
+    """One application of a rule to neighboring flat parameters, as published to listeners.
 
     All arrays are flat, cover parameters ``first`` to ``last - 1`` of the arena, and are never
-    written to afterwards: a listener may keep them without copying. `whole` says whether these are
+    written to afterwards: a listener may keep them without copying. `whole` tells whether these are
     all the parameters of the arena.
     """
 
@@ -54,7 +54,7 @@ class Update(NamedTuple):
     whole: bool
 
 
-#: The gradients of a group: a list for each of its arenas, None for a parameter without one.
+#: The gradients of a group: a list for each of its arenas, with None for a missing gradient.
 _Gradients = list[list[Any]]
 
 #: `Update(...)` takes 0.5 us, this 0.25, of the 9 us of a whole step of two scalars.
@@ -163,35 +163,36 @@ def _update(
     Returns
     -------
     tuple of list
-        New values of whole parameters; fused updates that are ready to span; new rows. For
-        listeners all results are of whole parameters.
+        New values of whole parameters; fused updates, ready to run; new rows. With listeners all
+        results are of the first kind.
     """
     dense: list[Update] = []
     fused: list[FusedUpdate] = []
     rows: list[RowUpdate] = []
     together = optimizer.kind == "elementwise"
-    for group, raws, of_arenas, factor in clipped:
+    for group, raw_of_group, clipped_of_group, factor in clipped:
         rate = base_rate * group.multiplier
         for i, arena in enumerate(group.arenas):
+            raws, gradients = raw_of_group[i], clipped_of_group[i]
             arena.make_ready()
-            gradients = of_arenas[i]
             if RowSparse in map(type, gradients):
-                gradients = list(gradients)
-                for few in update_rows(optimizer, group, arena, gradients, rate):
-                    if has_listeners:
-                        dense.append(_as_dense(few, raws[i][few.place], gradients[few.place]))
-                    else:
-                        rows.append(few)
-                    gradients[few.place] = None
+                sparse = update_rows(optimizer, group, arena, gradients, rate)
+                if has_listeners:
+                    dense += [_as_dense(one, raws, gradients) for one in sparse]
+                else:
+                    rows += sparse
+                done = {one.place for one in sparse}
+                gradients = [None if k in done else g for k, g in enumerate(gradients)]
             for span in arena.spans(gradients, group.regularizer, together):
+                ready = None
                 if not has_listeners:
                     ready = prepare_fused(optimizer, arena, span, gradients, rate, factor)
-                    if ready is not None:
-                        fused.append(ready)
-                        continue
+                if ready is not None:
+                    fused.append(ready)
+                    continue
                 dense.append(
                     _update_span(
-                        optimizer, arena, span, rate, raws[i], gradients, factor, has_listeners
+                        optimizer, arena, span, rate, raws, gradients, factor, has_listeners
                     )
                 )
     return dense, fused, rows
@@ -207,7 +208,7 @@ def _update_span(
     factor: Any,
     has_listeners: bool,
 ) -> Update:
-    """Apply the rule, as it is written, to the parameters of a span."""
+    """Apply the rule to the parameters of a span, unfused."""
     first, last, t, multiplier, regularizer, h = span
     p, slots, changed = arena.read_only, arena.slots, gradients is not raws
     whole = last - first == len(arena.parameters)
@@ -235,21 +236,21 @@ def _update_span(
     return _new_tuple(Update, results)
 
 
-def _as_dense(few: RowUpdate, raw_gradient: Any, g: Any) -> Update:
+def _as_dense(update: RowUpdate, raws: list[Any], gradients: list[Any]) -> Update:
     """Return an update of some rows as one of the whole parameter, for listeners."""
-    arena, place = few.arena, few.place
-    span = slice(arena.bounds[place], arena.bounds[place + 1])
-    changed = {"": few.parameter, **few.slots}
-    arrays = {}
-    for name, values in {**arena.slots, "": arena.values}.items():
-        arrays[name] = values[span].copy()
-        arrays[name].reshape(raw_gradient.shape)[few.rows] = changed[name]
-        readonly(arrays[name])
-    raw_gradient, g = _flat([raw_gradient], arena.values), _flat([g], arena.values)
-    new, whole = arrays.pop(""), len(arena.parameters) == 1
-    return Update(
-        arena, place, place + 1, few.t, few.learning_rate, raw_gradient, g, new, arrays, {}, whole
-    )
+    arena, i, t, rate, rows, new, slots = update
+    span = slice(arena.bounds[i], arena.bounds[i + 1])
+
+    def with_rows(values: Any, changed: Any) -> Any:
+        values = values[span].copy()
+        values.reshape(raws[i].shape)[rows] = changed
+        return readonly(values)
+
+    new = with_rows(arena.values, new)
+    slots = {name: with_rows(array, slots[name]) for name, array in arena.slots.items()}
+    raw_gradient, g = _flat([raws[i]], arena.values), _flat([gradients[i]], arena.values)
+    whole = len(arena.parameters) == 1
+    return Update(arena, i, i + 1, t, rate, raw_gradient, g, new, slots, {}, whole)
 
 
 def _write(
@@ -281,14 +282,14 @@ def _write(
         for arena in in_parts.values():
             for array in arena.slots.values():
                 readonly(array)
-    for few in rows:
-        write_rows(few, writer)
+    for one in rows:
+        write_rows(one, writer)
     if fused:
         run_fused(optimizer, fused)
 
 
 def _pairs(group: Group, raws: list[list[Any]]) -> list[tuple[Any, Any]]:
-    """Give the (parameter, gradient) pairs of all arenas of a group."""
+    """Return the (parameter, gradient) pairs of all arenas of a group."""
     return [
         pair
         for arena, gradients in zip(group.arenas, raws, strict=True)
@@ -297,7 +298,7 @@ def _pairs(group: Group, raws: list[list[Any]]) -> list[tuple[Any, Any]]:
 
 
 def _common_factor(group: Group, raws: list[list[Any]]) -> Any:
-    """Give the one number by which a clip multiplies all gradients of a group, or None."""
+    """Return the one number by which a clip multiplies all gradients of a group, or None."""
     find = getattr(group.grad_clip, "common_factor", None)  # a clip may be any callable
     pairs = _pairs(group, raws)
     if find is None or any(isinstance(g, RowSparse) for _, g in pairs):
@@ -306,24 +307,24 @@ def _common_factor(group: Group, raws: list[list[Any]]) -> Any:
 
 
 def clip_gradients(group: Group, raws: list[list[Any]]) -> list[list[Any]]:
-    """Give the gradients of all arenas of a group clipped together, and None as it is."""
+    """Return the gradients of all arenas of a group, clipped together; None stays None."""
     pairs = [(p, g) for p, g in _pairs(group, raws) if g is not None]
     if not pairs:
         return raws
     name = getattr(group.grad_clip, "__name__", type(group.grad_clip).__name__)
     try:
-        # Nobody may write into p.grad: what is handed out are views to read.
-        seen = [(p, g if isinstance(g, RowSparse) else readonly(g[...])) for p, g in pairs]
-        same = {id(shown): g for (_, shown), (_, g) in zip(seen, pairs, strict=True)}
-        found = {id(p): same.get(id(raw(g)), raw(g)) for p, g in group.grad_clip(seen)}
+        # Read-only views, as a clip must not write into p.grad.
+        views = [(p, g if isinstance(g, RowSparse) else readonly(g[...])) for p, g in pairs]
+        originals = {id(view): g for (_, view), (_, g) in zip(views, pairs, strict=True)}
+        found = {id(p): originals.get(id(raw(g)), raw(g)) for p, g in group.grad_clip(views)}
     except (TypeError, ValueError) as error:
-        said = f"grad_clip {name} takes (parameter, gradient) pairs and returns such pairs"
+        message = f"grad_clip {name} takes (parameter, gradient) pairs and returns such pairs"
         if "read-only" in str(error):
-            said = (
+            message = (
                 f"grad_clip {name} writes into a gradient, which is that of p.grad. Write g = g * "
                 "factor in place of g *= factor"
             )
-        raise TypeError(f"{said}: {error}") from error
+        raise TypeError(f"{message}: {error}") from error
     if found.keys() != {id(p) for p, _ in pairs}:
         raise ValueError(
             f"grad_clip {name} was given {len(pairs)} (parameter, gradient) pairs and returned "

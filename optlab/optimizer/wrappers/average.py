@@ -1,6 +1,6 @@
-"""Averages of weights over the steps: what they share, and an optimizer that also averages.
+"""The base class of averages of weights over the steps, and an optimizer that also averages.
 
-They watch parameters and never move them, except in `apply`, which lends them the averages.
+Averages read parameters and never move them, except in `apply`, which swaps the averages in.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from optlab.optimizer.wrappers.wrapper import AfterStep, Wrapper, concatenate_fl
 
 
 class Source(NamedTuple):
-    """A parameter that is averaged; with an optimizer's arena, by way of its float32 copy."""
+    """A parameter to average, or the float32 copy of it in the flat parameters of an optimizer."""
 
     parameter: Tensor
     arena: FlatParameters | None = None
@@ -37,7 +37,7 @@ class Source(NamedTuple):
 
     @property
     def values(self) -> Any:
-        """The present values, in float32 at least."""
+        """The current values, in float32 at least."""
         p, arena, i = self
         if arena is not None and arena.master is not None:
             arena.make_ready()
@@ -46,7 +46,7 @@ class Source(NamedTuple):
 
 
 class Average:
-    """What `ModelAverage` and `ExponentialMovingAverage` share."""
+    """The base class of `ModelAverage` and `ExponentialMovingAverage`."""
 
     holds_arrays = True  # for memory ledgers
 
@@ -54,11 +54,11 @@ class Average:
     own_settings: dict[str, Any]
     sources: list[Source]
     memories: list[Memory]
-    #: What `apply` has lent to the parameters; None while they hold their own.
+    #: The swap of `apply`; None while the parameters hold their own weights.
     _swap: WeightSwap | None
-    #: The average as mathematics, from the docstring; a notebook renders it.
+    #: The formula of the average, from the docstring; a notebook renders it.
     formula = FormulaOfDocstring()
-    #: What to write in place of a method that there is not.
+    #: Hints for methods that do not exist.
     instead: ClassVar[dict[str, str]] = {}
 
     def __init__(self, parameters: Any, name: str | None) -> None:
@@ -82,37 +82,37 @@ class Average:
         message = f"{type(self).__name__} has no {name!r}.{hint}"
         raise AttributeError(message, name=name, obj=self)
 
-    # What a subclass says -----------------------------------------------------------------------
+    # What a subclass defines --------------------------------------------------------------------
 
     def _initial_memory(self, values: Any) -> Memory:
-        """Give what is remembered of a parameter of these values before any update."""
+        """Return the memory of a parameter of these values before any update."""
         raise NotImplementedError
 
     def _accumulate(self, memories: list[tuple[Memory, Any]]) -> None:
-        """Take the present values into the average: memories and values, one pair a parameter."""
+        """Add the current values to the average: a pair of memory and values per parameter."""
         raise NotImplementedError
 
     def _average(self, memory: Memory) -> Any:
-        """Give the average, or None if nothing has been averaged yet."""
+        """Return the average, or None if nothing has been averaged yet."""
         raise NotImplementedError
 
     # Parameters ---------------------------------------------------------------------------------
 
     @property
     def parameters(self) -> list[Tensor]:
-        """The parameters that are averaged."""
+        """The averaged parameters."""
         return [source.parameter for source in self.sources]
 
     @classmethod
     def around(cls, optimizer: Any, *args: Any, **kwargs: Any) -> Averaged:
-        """Give an optimizer that also averages: each `step` is the optimizer's, then an update.
+        """Return an optimizer that also averages: each `step` is the optimizer's, then an update.
 
         Parameters
         ----------
         optimizer : Optimizer
-            Whose parameters are averaged. A template gives a template, for `optlab.compare`.
+            Its parameters are averaged. A template makes a template, for `optlab.compare`.
         *args, **kwargs
-            What the average is made with, `parameters` left out.
+            The arguments of the average, without `parameters`.
 
         Returns
         -------
@@ -127,7 +127,7 @@ class Average:
         return Averaged(optimizer, cls(*args, **kwargs))
 
     def watch(self, sources: list[Source]) -> None:
-        """Average these parameters, too."""
+        """Add parameters to average."""
         self.sources = [*self.sources, *sources]
         self.memories = [
             *self.memories,
@@ -135,20 +135,20 @@ class Average:
         ]
 
     def forget(self) -> None:
-        """Begin anew, without parameters."""
+        """Reset to an average without parameters."""
         self.sources = []
         self.memories = []
         self._swap = None
         self._depth = 0
 
     def fresh(self) -> Self:
-        """Give an average with the same settings and no parameters."""
+        """Return an average with the same settings and no parameters."""
         other = copy.copy(self)
         other.forget()
         return other
 
     def clear_grad(self, set_to_zero: bool = True) -> None:
-        """Clear the gradients of all parameters, as the optimizer's method of that name does."""
+        """Clear the gradients of all parameters, as `Optimizer.clear_grad` does."""
         clear_gradients_of(self.parameters, set_to_zero)
 
     # Averaging ----------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ class Average:
             )
 
     def require_own_weights(self, what: str) -> None:
-        """Raise if there are no parameters, or if they hold averages now, of this or another."""
+        """Raise if there are no parameters, or if averages, of this or another, are swapped in."""
         self._require_parameters()
         owner = last_swapper(self.parameters)
         if owner is not None:
@@ -172,7 +172,7 @@ class Average:
             )
 
     def averages(self) -> list[Any]:
-        """Give the average of each parameter, as `apply` would write it; before any update, itself.
+        """Return the average of each parameter; before any update, the weights themselves.
 
         Examples
         --------
@@ -193,7 +193,7 @@ class Average:
         return found
 
     def _update(self) -> None:
-        """Take the present weights into the averages."""
+        """Add the current weights to the averages."""
         pairs = []
         for source, memory in zip(self.sources, self.memories, strict=True):
             values = source.values
@@ -202,12 +202,12 @@ class Average:
         self._accumulate(pairs)
 
     def apply(self, executor: bool | None = None, need_restore: bool = True) -> Applied:
-        """Give the parameters their averages, until `restore`.
+        """Write the averages into the parameters, until `restore`.
 
         Parameters
         ----------
         executor : None
-            Of the documents' static graphs, which there are none here. A bool in its place is taken
+            An argument of static graphs, which optlab does not have. A bool in its place is taken
             for `need_restore`.
         need_restore : bool
             Whether leaving the ``with`` block restores the weights; if not, call `restore`.
@@ -215,10 +215,10 @@ class Average:
         Returns
         -------
         context manager
-            The averages are there already. Leaving the block gives every parameter back the weights
-            that it had, to the bit, also after an exception. Blocks may be nested: the outermost
-            decides. Two averages of the same parameters may be applied one over the other: what was
-            applied last is seen, and when both are restored, in any order, so are the weights.
+            The averages are written already. Leaving the block restores the weights of every
+            parameter to the bit, also after an exception. Blocks may be nested: the outermost
+            decides. Two averages of the same parameters may be applied one over the other: the last
+            one is visible, and when both are restored, in any order, so are the weights.
 
         Raises
         ------
@@ -248,7 +248,7 @@ class Average:
         return Applied(self, bool(need_restore))
 
     def _swap_in(self) -> None:
-        """Write the averages into the parameters, if they are not there already."""
+        """Write the averages into the parameters, unless that was done already."""
         if self._swap is not None:
             return
         self._require_parameters()
@@ -258,7 +258,7 @@ class Average:
         self._swap = WeightSwap(self, self.parameters, averages)
 
     def restore(self, executor: None = None) -> None:
-        """Give the parameters back the weights that they had before `apply`, to the bit.
+        """Restore the weights that the parameters had before `apply`, to the bit.
 
         Does nothing if the averages are not applied.
 
@@ -276,27 +276,27 @@ class Average:
             )
 
     def _swap_out(self) -> str:
-        """Restore the weights, and say what moved the parameters meanwhile, if something did."""
+        """Restore the weights, and return what moved the parameters meanwhile, or no text."""
         swap = self._swap
         if swap is None:
             return ""
-        moved = swap.undo(self.averages()[: len(swap.parameters)])  # there may be new ones since
+        moved = swap.undo(self.averages()[: len(swap.parameters)])  # parameters may have been added
         self._swap = None
         return moved
 
     # State --------------------------------------------------------------------------------------
 
     def names(self) -> list[str]:
-        """Name the parameters."""
+        """Return the names of the parameters."""
         names = parameter_names(cast("Any", [self]))
         return [names[id(p)] for p in self.parameters]
 
     def state_dict(self) -> dict[str, Any]:
-        """Give all that is remembered of each parameter, by its name; arrays are copies."""
+        """Return the memory of each parameter by its name; arrays are copies."""
         return memories_to_state(self.names(), self.memories)
 
     def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Take in a state that `state_dict` gave; parameters are found by their names.
+        """Load a state of `state_dict`; parameters are found by their names.
 
         Raises
         ------
@@ -323,7 +323,7 @@ class Average:
     load_state_dict = set_state_dict
 
     def checked_state(self, state_dict: Mapping[str, Any]) -> Callable[[], None]:
-        """Check a state, and give what writes it."""
+        """Check a state, and return a function that writes it."""
         if not isinstance(state_dict, Mapping):
             raise TypeError(
                 "set_state_dict takes what state_dict gave, a dict; got "
@@ -377,7 +377,7 @@ class Applied:
 
 
 class Averaged(Wrapper):
-    """An optimizer whose weights are averaged, for evaluation; training is the inner optimizer's.
+    """An optimizer with an average of its weights for evaluation; training is unchanged.
 
     Made by ``ExponentialMovingAverage.around(optimizer)`` and ``ModelAverage.around(optimizer)``.
     With ``multi_precision`` the float32 copies of the weights are averaged.
@@ -392,7 +392,7 @@ class Averaged(Wrapper):
     Notes
     -----
     A step that updates no parameter (no gradients, or not finite ones that are skipped) is not
-    averaged. A recording has the average, as `apply` would give it, as the slot ``average``, and
+    averaged. A recording has the average, as `apply` would write it, as the slot ``average``, and
     the difference of the weights from it as the term ``lag``.
 
     Examples
@@ -418,7 +418,7 @@ class Averaged(Wrapper):
 
     @property
     def own_settings(self) -> dict[str, Any]:
-        """What was set of the average."""
+        """The settings of the average."""
         return {"average": type(self.average).__name__, **self.average.own_settings}
 
     def _is_own_setting(self, name: str) -> bool:
@@ -426,13 +426,13 @@ class Averaged(Wrapper):
         return average is not None and name in average.own_settings
 
     def apply(self, executor: bool | None = None, need_restore: bool = True) -> Applied:
-        """Give the parameters their averages, until `restore`."""
+        """Write the averages into the parameters, until `restore`."""
         self._require_parameters()
         self._watch()
         return self.average.apply(executor, need_restore)
 
     def restore(self, executor: None = None) -> None:
-        """Give the parameters back the weights that they had before `apply`, to the bit."""
+        """Restore the weights that the parameters had before `apply`, to the bit."""
         self.average.restore(executor)
 
     def _forget(self) -> None:
@@ -468,7 +468,7 @@ class Averaged(Wrapper):
         )
 
     def over_rows(self, start: Any) -> AfterStep:
-        """Give what is done after each step, for parameters that are rows of one plain array."""
+        """Return what to do after each step, for parameters that are rows of one plain array."""
         own = self.average.fresh()
         memory = own._initial_memory(start)
 

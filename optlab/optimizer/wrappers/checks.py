@@ -1,4 +1,4 @@
-"""What averages say to what is no setting or no list of parameters."""
+"""Checks of the settings and parameters of averages."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from optlab.optimizer.wrappers.state import Memory
 
 
 def check_is_setting(owner: str, name: str, value: Any, example: str) -> None:
-    """Raise TypeError if an optimizer or parameters stand where a setting belongs.
+    """Raise TypeError if an optimizer or parameters are given in place of a setting.
 
     Parameters
     ----------
     owner, name : str
-        The class, and what the setting is called.
+        The names of the class and of the setting.
     value : object
-        What was given.
+        The value given.
     example : str
-        How the settings are written, such as ``decay=0.999``.
+        An example of the settings, such as ``decay=0.999``.
     """
     kind = type(value).__name__
     if all(callable(getattr(value, method, None)) for method in ("step", "clear_grad")):
@@ -47,7 +47,7 @@ def check_shape(p: Tensor, values: Any, memory: Memory) -> None:
 
 
 def checked_parameters(who: str, parameters: Any) -> list[Tensor]:
-    """Give the parameters as a list of Tensors, or say what is wrong with them."""
+    """Return the parameters as a list of Tensors, checked."""
     if (
         isinstance(parameters, (Tensor, str, Mapping, set, frozenset))
         or callable(getattr(parameters, "parameters", None))

@@ -1,4 +1,4 @@
-"""ExponentialMovingAverage: weights smoothed over the steps."""
+"""ExponentialMovingAverage: an exponential moving average of the weights over the steps."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from optlab.optimizer.wrappers.state import Memory
 
 
 class ExponentialMovingAverage(Average):
-    r"""Average the weights over the steps, with weights that fade exponentially, for evaluation.
+    r"""Average the weights over the steps, with exponentially decaying factors, for evaluation.
 
-    `update`, called after the optimizer's step, moves E; `apply` corrects for its start at zero:
+    `update`, called after the optimizer's step, moves E; `apply` corrects its bias towards zero:
 
     .. math::
         E_t &= d_t E_{t-1} + (1 - d_t) \theta_t, \quad E_0 = 0 \\
@@ -27,13 +27,13 @@ class ExponentialMovingAverage(Average):
     decay : float
         The decay d, in [0, 1): about 1 / (1 - d) steps count.
     thres_steps : number or callable, optional
-        A step count s, or a function without arguments that gives it; the decay is then
-        :math:`d_t = \min(d, (1 + s) / (10 + s))`: a short average at the start of training, that
-        grows longer.
+        A step count s, or a function without arguments that returns it; the decay is then
+        :math:`d_t = \min(d, (1 + s) / (10 + s))`: the average is short at the start of training,
+        and grows longer.
     parameters : list of Tensor
-        What to average; ``ExponentialMovingAverage.around(optimizer, ...)`` takes the optimizer's.
+        What to average; ``ExponentialMovingAverage.around(optimizer)`` takes the optimizer's.
     name : str, optional
-        What tables call it.
+        Its name in tables.
 
     Raises
     ------
@@ -43,11 +43,10 @@ class ExponentialMovingAverage(Average):
 
     Notes
     -----
-    The average counts the weights of every update, whether or not a parameter had a gradient in it.
-    It is float32 at least. It never leaves the convex hull of the weights that it has seen, but for
-    rounding: the product is rounded to the precision of the weights, as Paddle's is, so that the
-    relative error in float32 is up to 6e-8 / (1 - product): in the first steps of a long average,
-    the fifth digit.
+    The average includes the weights of every update, whether or not a parameter had a gradient. It
+    is float32 at least. It stays in the convex hull of these weights, but for rounding: the product
+    is rounded to the precision of the weights, as Paddle's is, so that the relative error in
+    float32 is up to 6e-8 / (1 - product): in the first steps of a long average, the fifth digit.
 
     Source: Polyak and Juditsky 1992 for averaging; the correction is that of Kingma and Ba 2015,
     arXiv 1412.6980, section 3.
@@ -95,7 +94,7 @@ class ExponentialMovingAverage(Average):
         super().__init__(parameters, name)
 
     def update(self) -> None:
-        """Take the present weights into the average; call it after the optimizer's step.
+        """Add the current weights to the average; call it after the optimizer's step.
 
         Raises
         ------
@@ -107,7 +106,7 @@ class ExponentialMovingAverage(Average):
 
     @property
     def present_decay(self) -> float:
-        """The decay that an update now would use."""
+        """The decay of the next update."""
         decay: float = self.own_settings["decay"]
         if self.thres_steps is None:
             return decay
@@ -115,7 +114,7 @@ class ExponentialMovingAverage(Average):
         return min(decay, (1 + steps) / (10 + steps))
 
     def _steps(self) -> float:
-        """Give the step count that sets the decay."""
+        """Return the step count that sets the decay."""
         steps = as_float(
             self.thres_steps() if callable(self.thres_steps) else self.thres_steps, "thres_steps"
         )
@@ -132,7 +131,7 @@ class ExponentialMovingAverage(Average):
             d = _rounded(decay, values)
             m["ema"] *= d
             m["ema"] += (1 - d) * values
-            m["ema_decays"] *= d  # the product of all
+            m["ema_decays"] *= d  # the product of all decays
 
     def _average(self, memory: Memory) -> Any:
         if memory["ema_decays"] == 1:
@@ -141,5 +140,5 @@ class ExponentialMovingAverage(Average):
 
 
 def _rounded(number: float, beside: Any) -> float:
-    """Round a number to the precision of an array, as Paddle does with decays and their product."""
+    """Round a number to the precision of an array, as Paddle rounds decays and their product."""
     return float(beside.dtype.type(number))

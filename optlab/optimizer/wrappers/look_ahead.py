@@ -1,4 +1,4 @@
-"""LookAhead: fast weights explore, slow weights follow."""
+"""LookAhead: slow weights that follow the fast weights of an optimizer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from optlab.optimizer.wrappers.wrapper import AfterStep, Wrapper, concatenate_fl
 
 
 class LookAhead(Wrapper):
-    r"""Let an optimizer take k steps, then go back to a point between where they began and ended.
+    r"""Interpolate between the weights before and after every k steps of an optimizer.
 
     After every step t of the inner optimizer, which moves the fast weights :math:`\theta`:
 
@@ -23,19 +23,19 @@ class LookAhead(Wrapper):
         \phi &\leftarrow \phi + \alpha (\theta - \phi), \quad \theta \leftarrow \phi
         && \text{if } t \bmod k = 0
 
-    The slow weights :math:`\phi` begin as the weights before the first step.
+    The slow weights :math:`\phi` start as the weights before the first step.
 
     Parameters
     ----------
     inner_optimizer : Optimizer
-        Moves the fast weights: the parameters themselves. A template (made without parameters)
-        makes this a template, too. Another wrapper will do as well.
+        Moves the fast weights, which are the parameters. A template (made without parameters) makes
+        this a template, too. It may be another wrapper.
     alpha : float
-        How far the slow weights go towards the fast ones, in [0, 1]. With 1 nothing is changed.
+        The step of the slow weights towards the fast ones, in [0, 1]. With 1 nothing is changed.
     k : int
-        How many steps the inner optimizer takes between two synchronisations, at least 1.
+        The number of steps between two synchronisations, at least 1.
     name : str, optional
-        What traces and tables call it.
+        Its name in traces and tables.
 
     Raises
     ------
@@ -44,13 +44,13 @@ class LookAhead(Wrapper):
 
     Notes
     -----
-    t counts the updates of each parameter: one that has no gradient in a step is left alone, as
-    every optimizer leaves it. The inner optimizer's slots stay as they are at a synchronisation.
-    With ``multi_precision`` the slow weights are float32.
+    t counts the updates of each parameter: a step in which it has no gradient does not count, as
+    for every optimizer. The inner optimizer's slots are unchanged by a synchronisation. With
+    ``multi_precision`` the slow weights are float32.
 
-    A recording has the slow weights as the slot ``slow``, the fast weights before any
-    synchronisation as the term ``fast``, by how much they are ahead of the slow ones as ``lead``,
-    and the term ``synchronised``, 1 where the two met; `Trace.synchronisations` gives those steps.
+    A recording has the slow weights as the slot ``slow``, the fast weights before a synchronisation
+    as the term ``fast``, their difference from the slow ones as ``lead``, and the term
+    ``synchronised``, 1 at a synchronisation; `Trace.synchronisations` lists these steps.
 
     Source: Zhang, Lucas, Hinton and Ba 2019, arXiv 1907.08610, algorithm 1.
 
@@ -83,7 +83,7 @@ class LookAhead(Wrapper):
 
     @property
     def own_settings(self) -> dict[str, Any]:
-        """What was set of the wrapper itself."""
+        """The settings of the wrapper itself."""
         return {"alpha": self.alpha, "k": self.k}
 
     def _forget(self) -> None:
@@ -95,12 +95,12 @@ class LookAhead(Wrapper):
         self._begin()
 
     def _begin(self) -> None:
-        """Let slow weights begin where parameters stand that have had no step yet."""
+        """Start the slow weights of parameters that have had no step yet."""
         places = self.places
         for place in places[len(self._slow) :]:
             self._slow.append({"slow": copied(_values(*place)), "slow_steps": 0})
         for place, memory in zip(places, self._slow, strict=True):
-            if not memory["slow_steps"]:  # somebody may have loaded other weights since
+            if not memory["slow_steps"]:  # other weights may have been loaded since
                 memory["slow"] = copied(_values(*place))
 
     def _after(self, updated: list[bool]) -> _Acted:
@@ -118,16 +118,16 @@ class LookAhead(Wrapper):
         return acted
 
     def _moved(self, slow: Any, fast: Any) -> Any:
-        """Give the slow weights after a synchronisation."""
-        if self.alpha == 1:  # slow + (fast - slow) may be another number than fast
+        """Return the slow weights after a synchronisation."""
+        if self.alpha == 1:  # slow + (fast - slow) may round to another number than fast
             return copied(fast)
-        moved = fast - slow  # new memory, used for all three: listeners may hold the old slow ones
+        moved = fast - slow  # a new array for all three, as listeners may hold the old slow ones
         moved *= self.alpha
         moved += slow
         return moved
 
     def over_rows(self, start: Any) -> AfterStep:
-        """Give what is done after each step, for parameters that are rows of one plain array."""
+        """Return what to do after each step, for parameters that are rows of one plain array."""
         slow, count = start, 0
 
         def after(fast: Any) -> tuple[Any, dict[str, Any], dict[str, Any]]:
@@ -167,14 +167,14 @@ class LookAhead(Wrapper):
 
 
 class _Acted(NamedTuple):
-    """What was done after a step: the slow weights before it, and which parameters synchronised."""
+    """The slow weights before a step, and which parameters were synchronised after it."""
 
     slow_before: list[Any]
     synchronised: list[bool]
 
 
 def whole_number(name: str, value: Any) -> int:
-    """Give a whole number of at least 1, or say what is wrong with it."""
+    """Return a whole number of at least 1, checked."""
     number = as_float(value, name)
     if isinstance(value, bool) or number < 1 or number != number // 1:
         raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}.")
@@ -186,5 +186,5 @@ def _span(arena: FlatParameters, i: int) -> slice:
 
 
 def _values(arena: FlatParameters, i: int) -> Any:
-    """Give the present values of a parameter, or of the float32 copy of it."""
+    """Return the current values of a parameter, or of its float32 copy."""
     return arena.values[_span(arena, i)].reshape(arena.parameters[i].shape)

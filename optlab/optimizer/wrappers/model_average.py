@@ -21,10 +21,10 @@ _MOST_IN_ONE_SUM = 16384
 class ModelAverage(Average):
     r"""Average the weights over the last steps, for evaluation.
 
-    `step`, called after the optimizer's, adds the weights to a sum S, of n so far. When the window
-    is full, which is after the t-th step if :math:`n \ge n_{\min}` and
+    `step`, called after the optimizer's, adds the weights to a sum S of n terms. When the window is
+    full, which is after the t-th step if :math:`n \ge n_{\min}` and
     :math:`n \ge \min(n_{\max}, \lfloor r t \rfloor)`, the sum is put aside, in place of the one put
-    aside before, and a new one is begun. The average is over both:
+    aside before, and a new one is started. The average is over both:
 
     .. math::
         S &\leftarrow S + \theta \\
@@ -33,13 +33,13 @@ class ModelAverage(Average):
     Parameters
     ----------
     average_window_rate : float
-        The rate r: which share of all steps the window covers.
+        The rate r: the share of all steps that the window covers.
     parameters : list of Tensor
-        What to average; ``ModelAverage.around(optimizer, ...)`` takes the optimizer's.
+        What to average; ``ModelAverage.around(optimizer, ...)`` takes those of the optimizer.
     min_average_window, max_average_window : int
-        The bounds of the window: give both where one is less than 10000.
+        The bounds of the window: give both if one is less than 10000.
     name : str, optional
-        What tables call it.
+        Its name in tables.
 
     Raises
     ------
@@ -49,7 +49,7 @@ class ModelAverage(Average):
 
     Notes
     -----
-    The average counts the weights of every step, whether or not a parameter had a gradient in it.
+    The average includes the weights of every step, whether or not a parameter had a gradient.
     Sums are float32 at least, and split after every 16384 steps, to stay precise.
 
     Source: Polyak and Juditsky 1992, Acceleration of stochastic approximation by averaging, SIAM
@@ -108,7 +108,7 @@ class ModelAverage(Average):
         super().__init__(parameters, name)
 
     def step(self) -> None:
-        """Add the present weights to the average; call it after the optimizer's step.
+        """Add the current weights to the average; call it after the optimizer's step.
 
         Raises
         ------
@@ -125,19 +125,19 @@ class ModelAverage(Average):
         parameters: None = None,
         no_grad_set: None = None,
     ) -> tuple[list[Any], list[tuple[Tensor, Tensor]]]:
-        """Add the present weights to the average, as `step` does; nothing is minimized by it.
+        """Add the current weights to the average, as `step` does; nothing is minimized.
 
         Parameters
         ----------
         loss : Tensor
-            What the optimizer has minimized.
+            The loss that the optimizer has minimized.
         startup_program, parameters, no_grad_set : None
-            Of the documents; only None is taken.
+            Documented arguments; only None is accepted.
 
         Returns
         -------
         tuple
-            An empty list, and the (parameter, gradient) pairs that there are.
+            An empty list, and the (parameter, gradient) pairs of parameters with a gradient.
         """
         if not isinstance(loss, Tensor):
             raise TypeError(f"the loss must be a Tensor; got {type(loss).__name__}.")

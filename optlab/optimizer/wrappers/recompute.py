@@ -1,4 +1,4 @@
-"""RecomputeOptimizer: checkpoints in a network, between which nothing is kept for backward."""
+"""RecomputeOptimizer: activation checkpointing set on the optimizer."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ from optlab.optimizer.wrappers.wrapper import AfterStep, Wrapper
 
 
 class RecomputeOptimizer(Wrapper):
-    """Let backward run parts of the network again, in place of keeping what they computed.
+    """Recompute parts of the network in the backward pass, in place of saving their results.
 
-    A checkpoint closes a segment: what operations have saved between it and the checkpoints before
-    is dropped, and backward runs these operations again when it comes to the segment. The numbers
-    are those of the inner optimizer to the bit. What comes after the last checkpoint is kept.
+    A checkpoint closes a segment: the values that operations saved since the checkpoints before it
+    are dropped, and the backward pass runs these operations again when it reaches the segment.
+    The numbers are those of the inner optimizer to the bit. The part after the last checkpoint is
+    saved as usual.
 
-    Layers as checkpoints close their segment as forward passes them, every time, so forward needs
-    less memory too. Tensors close it when they are given, between forward and backward, in every
-    step anew: so only backward needs less.
+    Layers as checkpoints close their segment in every forward pass, which then needs less memory,
+    too. Tensors close it when they are set, between the two passes and anew in every step, so only
+    the backward pass needs less.
 
     Parameters
     ----------
     optimizer : Optimizer
-        The one that updates the parameters. A template makes this a template, too.
+        The inner optimizer. A template makes this a template, too.
 
     Raises
     ------
@@ -42,9 +43,9 @@ class RecomputeOptimizer(Wrapper):
 
     Notes
     -----
-    While one of these is there, operations anywhere in the program remember how to run again, which
-    costs some microseconds each; it ends when the last is gone. What was computed before the first
-    was made cannot be dropped: giving such Tensors as checkpoints warns.
+    While a `RecomputeOptimizer` exists, all operations of the program are recorded so that they can
+    run again, which costs some microseconds each. Results computed before the first one was made
+    cannot be dropped: such Tensors as checkpoints warn.
 
     Operations run again, layers do not: batch normalisation counts a batch once, dropout drops the
     same elements.
@@ -76,12 +77,12 @@ class RecomputeOptimizer(Wrapper):
         return {}
 
     def set_checkpoints(self, checkpoints: Any) -> None:
-        """Say where segments end.
+        """Set the ends of the segments.
 
         Parameters
         ----------
         checkpoints : list of Layer and Tensor
-            They take the place of those that were given before. An empty list ends recomputation.
+            They replace those set before. An empty list ends recomputation.
 
         Raises
         ------
@@ -92,7 +93,7 @@ class RecomputeOptimizer(Wrapper):
         -----
         UserWarning
             If nothing can be dropped before a Tensor: it was computed before this optimizer was
-            made, inside `optlab.recompute`, or backward has been there.
+            made, inside `optlab.recompute`, or its backward pass is done.
         """
         refuse_layer_class(checkpoints, "set_checkpoints")
         single = isinstance(checkpoints, (str, Tensor)) or is_layer(checkpoints)
@@ -138,21 +139,21 @@ class RecomputeOptimizer(Wrapper):
         return list(_marks[self].layers)
 
     def state_dict(self) -> dict[str, Any]:
-        """Give the state of the inner optimizer: there is nothing else to remember.
+        """Return the state of the inner optimizer.
 
-        So training goes on with recomputation, or without, from the state of either.
+        So training can continue with or without recomputation from the state of either.
         """
         return self.inner_optimizer.state_dict()
 
     def checked_state(self, state_dict: Mapping[str, Any]) -> Callable[[], None]:
-        """Check a state of the inner optimizer, and give what writes it."""
+        """Check a state of the inner optimizer, and return a function that writes it."""
         return self.inner_optimizer.checked_state(state_dict)
 
     def load(self, state_dict: Any) -> None:
-        """Take in what `state_dict` gave, as `set_state_dict` does."""
+        """Load a state of `state_dict`, as `set_state_dict` does."""
         self.set_state_dict(state_dict)
 
-    # What a wrapper says ------------------------------------------------------------------------
+    # What a wrapper defines ---------------------------------------------------------------------
 
     def _forget(self) -> None:
         _marks[self] = marks = _Checkpoints()
@@ -198,22 +199,22 @@ class RecomputeOptimizer(Wrapper):
         return [{} for _ in self.places]
 
     def _set_memories(self, memories: list[Memory]) -> None:
-        """Nothing is remembered."""
+        """Do nothing: there is no state."""
 
     def over_rows(self, start: Any) -> AfterStep:
-        """Give what is done after each step: nothing."""
+        """Return a function that changes nothing."""
         return lambda fast: (fast, {}, {})
 
 
 class _Checkpoints:
-    """The checkpoints of one optimizer, and its part in operations remembering how to run again."""
+    """The checkpoints of one optimizer; while it exists, operations are recorded to run again."""
 
     def __init__(self) -> None:
         self.layers: list[Any] = []
         self.hooks: list[Any] = []
-        #: Whether a segment was closed since the last step, and whether Tensors did that before.
+        #: Whether a segment was closed since the last step, and whether Tensors closed one before.
         self.closed, self.by_tensors, self.warned = True, False, False
-        #: Whether checkpoints, or none, were asked for.
+        #: Whether checkpoints, or an empty list, were set.
         self.given = False
         self.leave: Callable[[], None] = saved_tensors.ambient(segments)
 

@@ -1,4 +1,4 @@
-"""What a wrapper remembers of each parameter: arrays and numbers, to state dicts and back."""
+"""The state of wrappers and averages: arrays and numbers of each parameter, in state dicts."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from optlab.backend.arrays import as_array, copied, placed_beside
 from optlab.backend.ensemble import EnsembleArray
 from optlab.optimizer.state_dict import stack_members, unstack_like
 
-#: Arrays and numbers (whole, or floats in [0, 1]) by name.
+#: The state of one parameter: arrays and numbers (whole, or floats in [0, 1]) by name.
 Memory = dict[str, Any]
 
 
 def memories_to_state(names: list[str], memories: list[Memory]) -> dict[str, Any]:
-    """Give memories as a part of a state dict: ``"fc.weight.slow"``, arrays as copies."""
+    """Return memories as entries of a state dict, as ``"fc.weight.slow"``; arrays are copies."""
     return {
         f"{name}.{label}": Tensor(copied(stack_members(value)))
         if hasattr(value, "dtype")
@@ -31,7 +31,7 @@ def memories_to_state(names: list[str], memories: list[Memory]) -> dict[str, Any
 def memories_from_state(
     names: list[str], memories: list[Memory], given: Mapping[str, Any]
 ) -> tuple[list[Memory], list[str]]:
-    """Read memories like `memories` from a state dict, and list what does not fit."""
+    """Read memories like `memories` from a state dict; return them and a list of faults."""
     faults = []
     found: list[Memory] = []
     known = set()
@@ -53,7 +53,7 @@ def memories_from_state(
 
 
 def _read_value(present: Any, value: Any) -> tuple[Any, str]:
-    """Give a value in the form of the present one, and what is wrong with it."""
+    """Return a value in the form of the present one, and its fault or an empty text."""
     if hasattr(present, "dtype"):
         array = unstack_like(present, as_array(raw(value)))
         if array.shape != present.shape or array.dtype != present.dtype:

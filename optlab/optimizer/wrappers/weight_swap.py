@@ -1,8 +1,8 @@
-"""Loans: values that parameters hold for a while, and the weights that they get back.
+"""Swaps of weights: values, such as averages, that parameters hold until the weights are restored.
 
-Several averages may lend to the same parameters. The last loan is what is seen, and every loan
-keeps what it found. When one ends that is not the last, the next one is given what it kept: the
-weights come back whatever the order.
+Several averages may be swapped into the same parameters. The last swap is visible, and each saves
+the values that it found. If one is undone that is not the last, the next one takes over what it
+saved: the weights are restored in whatever order.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from optlab.backend import events
 from optlab.backend.arrays import copied
 
 _count = itertools.count()
-#: The loans that have not ended. Who lends holds the loan; it goes with its lender.
+#: The swaps in effect. Only its owner refers to a swap, which ends with the owner.
 _active: weakref.WeakSet[WeightSwap] = weakref.WeakSet()
 
 
 class WeightSwap:
-    """Values lent to parameters, until `end`.
+    """Values swapped into parameters, until `undo`.
 
     Parameters
     ----------
     owner : object
-        Who lends, for messages.
+        The average, for messages.
     parameters : sequence of Tensor
     values : sequence of array
-        What they are to hold; everything has been checked.
+        The new values, which have been checked.
     """
 
     def __init__(self, owner: object, parameters: Sequence[Tensor], values: Sequence[Any]) -> None:
         self.owner = type(owner).__name__
         self.parameters = list(parameters)
-        #: What each parameter held before.
+        #: The values that each parameter held before.
         self.saved = [copied(p.data) for p in self.parameters]
         if events.array_kept.listeners:
             for array in self.saved:
                 events.array_kept.publish(array, self.owner, "slot", "")
-        # An overflow of 16 bits is said, or raised, before anything is written.
+        # An overflow of 16 bits warns, or raises, before anything is written.
         values = [
             value.astype(p.data.dtype, copy=False)
             for p, value in zip(self.parameters, values, strict=True)
@@ -57,7 +57,7 @@ class WeightSwap:
         self._register()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)  # a copy, with copies of the parameters
+        vars(self).update(state)  # in a copy the parameters are copies, too
         self._register()
 
     def _register(self) -> None:
@@ -65,12 +65,12 @@ class WeightSwap:
         _active.add(self)
 
     def undo(self, values: Sequence[Any]) -> str:
-        """Give back what the parameters held, and say what moved them meanwhile, if something did.
+        """Restore the saved values, and return what moved the parameters meanwhile, or no text.
 
         Parameters
         ----------
         values : sequence of array
-            What was lent.
+            The values that were swapped in.
         """
         moved = ""
         for p, own, value in zip(self.parameters, self.saved, values, strict=True):
@@ -85,7 +85,7 @@ class WeightSwap:
                 moved = moved or _moved(p, p.data, value, own, node.writer)
             if p.data.shape == own.shape and p.data.dtype == own.dtype:
                 in_place.overwrite(p, own, f"{self.owner}.restore()")
-            else:  # another array was put there
+            else:  # the array was replaced
                 moved = moved or _moved(p, p.data, value, own, "something")
                 p.data = own
         _active.discard(self)
@@ -93,7 +93,7 @@ class WeightSwap:
 
 
 def swaps_of(p: Tensor) -> list[tuple[WeightSwap, int]]:
-    """Give the open loans of a parameter, the oldest first, with its number in each."""
+    """Return the swaps in effect on a parameter, oldest first, with its number in each."""
     return [
         (swap, swap._numbers[id(p)])
         for swap in sorted(_active, key=lambda one: one._order)
@@ -102,7 +102,7 @@ def swaps_of(p: Tensor) -> list[tuple[WeightSwap, int]]:
 
 
 def last_swapper(parameters: Sequence[Tensor]) -> str | None:
-    """Name who lent to one of these parameters last, if any does."""
+    """Return the owner of the last swap in effect on one of these parameters, or None."""
     for swap in sorted(_active, key=lambda one: -one._order):
         if any(id(p) in swap._numbers for p in parameters):
             return swap.owner
@@ -110,13 +110,13 @@ def last_swapper(parameters: Sequence[Tensor]) -> str | None:
 
 
 def own_weights(p: Tensor) -> Any:
-    """Give the weights of a parameter that are under all loans; None if there is none."""
+    """Return the weights of a parameter beneath all swaps, or None if there is none."""
     swaps = swaps_of(p)
     return swaps[0][0].saved[swaps[0][1]] if swaps else None
 
 
 def _moved(p: Tensor, left: Any, lent: Any, own: Any, writer: str) -> str:
-    """Say who moved a parameter, if what is left there is not what was lent."""
+    """Return by what a parameter was moved, if it does not hold the value swapped in."""
     if np.array_equal(left, lent.astype(own.dtype), equal_nan=True):
         return ""
     return f"{getattr(p, 'name', None) or 'a parameter'} was moved by {writer}"

@@ -1,4 +1,4 @@
-"""Wrapper: an optimizer that does something more after each step of another one."""
+"""The base class of optimizers around another one, which act after each of its steps."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from optlab.optimizer.step.records import whole_updates
 from optlab.optimizer.step.step import Update
 from optlab.optimizer.wrappers.state import Memory, memories_from_state, memories_to_state
 
-#: Takes the weights after a step of the inner optimizer; gives weights, slots and terms.
+#: Takes the weights after a step of the inner optimizer; returns weights, slots and terms.
 AfterStep = Callable[[Any], tuple[Any, dict[str, Any], dict[str, Any]]]
 
 
 class Wrapper(Optimizer):
-    """An optimizer around another one: parameters, groups, rates and gradients are the inner one's.
+    """An optimizer around another one, with the parameters, groups and rates of the inner one.
 
-    A subclass says what happens `_before` a step and `_after` it, what it remembers of each
-    parameter (`_memories`), and what listeners see of it (`_add_to_row`).
+    A subclass defines what to do `_before` a step and `_after` it, its state for each parameter
+    (`_memories`), and what it adds to the updates for listeners (`_add_to_row`).
 
     Attributes
     ----------
@@ -35,9 +35,9 @@ class Wrapper(Optimizer):
         The one that is wrapped.
     """
 
-    kind: ClassVar[str] = "tensor"  # never one pass over many runs
+    kind: ClassVar[str] = "tensor"  # never one call for all runs of a sweep
     inner_optimizer: Optimizer
-    #: Its own settings that are attributes.
+    #: The settings of its own that are attributes.
     own_names: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -48,7 +48,7 @@ class Wrapper(Optimizer):
         _check_inner(type(self).__name__, inner_optimizer)
         self.inner_optimizer = inner_optimizer
         self.name = checked_name(name)
-        #: The loss before the step that listeners are being told of, if the inner optimizer says.
+        #: The loss before the step being published, if the inner optimizer has one.
         self._published_loss: list[Any] = []
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -67,11 +67,11 @@ class Wrapper(Optimizer):
         super().__setattr__(name, value)
 
     def _is_own_setting(self, name: str) -> bool:
-        """Say whether this is a setting of the wrapper that has been given."""
+        """Return whether this is a setting of the wrapper that has been set."""
         return name in self.own_names and name in vars(self)
 
     def __getattr__(self, name: str) -> Any:
-        # Groups, schedule, key, policies: what the inner optimizer has, the wrapper has.
+        # Groups, schedule, key, policies, ...: those of the inner optimizer.
         if name == "inner_optimizer" or name.startswith("__"):
             raise AttributeError(name)
         if name == "loss_of_step" and self._published_loss:
@@ -89,11 +89,11 @@ class Wrapper(Optimizer):
 
     @property
     def own_settings(self) -> dict[str, Any]:
-        """What was set of the wrapper itself."""
+        """The settings of the wrapper itself."""
         raise NotImplementedError
 
     def bind(self, parameters: Any) -> Wrapper:
-        """Give a fresh optimizer with the same settings for `parameters`, wrapped likewise."""
+        """Return a new optimizer with the same settings for `parameters`, wrapped likewise."""
         fresh = copy.copy(self)
         fresh.inner_optimizer = self.inner_optimizer.bind(parameters)
         fresh._published_loss = []
@@ -110,16 +110,16 @@ class Wrapper(Optimizer):
         return self.inner_optimizer.execution
 
     def update(self, *values: Any, **named: Any) -> Any:
-        """Refuse: the rule is the inner optimizer's, and `step` does what is added to it."""
+        """Raise TypeError: the rule is the inner optimizer's, and `step` adds to it."""
         raise TypeError(
             f"{type(self).__name__} has no update() to call: around an optimizer, step() does "
             "both, the optimizer's step and what comes after it."
         )
 
-    # What subclasses say ------------------------------------------------------------------------
+    # What a subclass defines --------------------------------------------------------------------
 
     def _forget(self) -> None:
-        """Begin anew, with other parameters."""
+        """Reset the state, for other parameters."""
         raise NotImplementedError
 
     def _before(self) -> None:
@@ -130,22 +130,22 @@ class Wrapper(Optimizer):
         raise NotImplementedError
 
     def _add_to_row(self, row: Update, acted: Any) -> Update:
-        """Give an update of a whole arena with what listeners see of the wrapper in it."""
+        """Return an update of a whole arena with the slots and terms of the wrapper added."""
         raise NotImplementedError
 
     def _memories(self) -> list[Memory]:
-        """Give what is remembered of each parameter (in the order of `places`)."""
+        """Return the state of each parameter (in the order of `places`)."""
         raise NotImplementedError
 
     def _set_memories(self, memories: list[Memory]) -> None:
-        """Take in memories that have been checked."""
+        """Set memories that have been checked."""
         raise NotImplementedError
 
     def over_rows(self, start: Any) -> AfterStep:
-        """Give what is done after each step, for parameters that are rows of one plain array.
+        """Return what to do after each step, for parameters that are rows of one plain array.
 
-        Many runs at once go through it, all of which move in every step; each does the arithmetic
-        of a run of its own.
+        The rows are runs computed together, all of which move in every step; the arithmetic of each
+        is that of a separate run.
         """
         raise NotImplementedError
 
@@ -153,18 +153,18 @@ class Wrapper(Optimizer):
 
     @property
     def arenas(self) -> list[FlatParameters]:
-        """The arenas of all groups."""
+        """The flat parameters of all groups."""
         return [arena for group in self.groups for arena in group.arenas]
 
     @property
     def places(self) -> list[tuple[FlatParameters, int]]:
-        """Where each parameter lies: its arena, and its number there."""
+        """The location of each parameter: its arena, and its number there."""
         return [(arena, i) for arena in self.arenas for i in range(len(arena.parameters))]
 
     def step(self, *args: Any, **kwargs: Any) -> Any:
         """Let the inner optimizer take a step, then act.
 
-        Arguments and result are those of the inner optimizer's step, which mostly has none.
+        Arguments and result are those of the inner optimizer's step; most have none.
         """
         return self._step_around(lambda: self.inner_optimizer.step(*args, **kwargs))
 
@@ -173,34 +173,34 @@ class Wrapper(Optimizer):
         return self._step_around(lambda: self.inner_optimizer.apply_gradients(params_grads))  # type: ignore[no-any-return]
 
     def minimize(self, *args: Any, **kwargs: Any) -> Any:
-        """Run backward from a loss, unless that was done already, and take a step.
+        """Run the backward pass of a loss, unless that was done already, and take a step.
 
-        Arguments and result are those of every optimizer's ``minimize``.
+        Arguments and result are those of `Optimizer.minimize`.
         """
         return self._step_around(lambda: self.inner_optimizer.minimize(*args, **kwargs))
 
     def _step_around(self, take: Callable[[], Any]) -> Any:
-        """Let the inner optimizer take a step, act after it, and tell those who listen."""
+        """Let the inner optimizer take a step, act after it, and publish the updates."""
         self._require_parameters()
         self._before()
         before = [arena.t[i] for arena, i in self.places]
         if not events.step_taken.listeners:
             try:
                 result = take()
-            except BaseException:  # a warning made an error, or a closure, after an update
+            except BaseException:  # a warning as an error, or a closure, after an update
                 self._after(self._which_updated(before))
                 raise
             self._after(self._which_updated(before))
             if events.step_finished.listeners:
                 events.step_finished.publish(self)
             return result
-        told: list[tuple[list[Update], list[Any]]] = []
+        heard: list[tuple[list[Update], list[Any]]] = []
 
         def listen(who: Any, updates: list[Update]) -> None:
             if who is self.inner_optimizer:
                 loss = [who.loss_of_step] if hasattr(who, "loss_of_step") else []
                 rows = whole_updates(self.arenas, updates, who.get_lr())
-                told.append((rows, loss))
+                heard.append((rows, loss))
 
         with events.step_taken.subscribed(listen):
             try:
@@ -208,10 +208,10 @@ class Wrapper(Optimizer):
             except BaseException:
                 self._after(self._which_updated(before))
                 raise
-        early = [[self._add_to_row(row, None) for row in rows] for rows, _ in told[:-1]]
+        early = [[self._add_to_row(row, None) for row in rows] for rows, _ in heard[:-1]]
         acted = self._after(self._which_updated(before))
-        late = [[self._add_to_row(row, acted) for row in rows] for rows, _ in told[-1:]]
-        for rows, (_, self._published_loss) in zip(early + late, told, strict=True):
+        late = [[self._add_to_row(row, acted) for row in rows] for rows, _ in heard[-1:]]
+        for rows, (_, self._published_loss) in zip(early + late, heard, strict=True):
             events.step_taken.publish(self, rows)
         self._published_loss = []
         if events.step_finished.listeners:
@@ -219,17 +219,17 @@ class Wrapper(Optimizer):
         return result
 
     def _which_updated(self, before: list[int]) -> list[bool]:
-        """Say which parameters have had an update since their step counts were these."""
+        """Return which parameters have had an update since they had these step counts."""
         return [arena.t[i] != t for (arena, i), t in zip(self.places, before, strict=True)]
 
     # Rates, groups and state --------------------------------------------------------------------
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add parameters, with settings of their own."""
+        """Add a group of parameters with its own settings."""
         self.inner_optimizer.add_param_group(param_group)
 
     def get_lr(self) -> Any:
-        """Give the present learning rate of the inner optimizer."""
+        """Return the current learning rate of the inner optimizer."""
         return self.inner_optimizer.get_lr()
 
     def set_lr(self, value: Any) -> None:
@@ -237,23 +237,23 @@ class Wrapper(Optimizer):
         self.inner_optimizer.set_lr(value)
 
     def set_lr_scheduler(self, scheduler: Any) -> None:
-        """Let a schedule set the learning rate of the inner optimizer."""
+        """Set the schedule of the learning rate of the inner optimizer."""
         self.inner_optimizer.set_lr_scheduler(scheduler)
 
     def state_dict(self) -> dict[str, Any]:
-        """Give all that a resumed run needs to be equal to the bit.
+        """Return all that a resumed run needs to be equal to the bit.
 
         Returns
         -------
         dict
-            What the wrapper remembers of each parameter, by the parameter's name, and the state of
+            The wrapper's state of each parameter, by the name of the parameter, and the state of
             the inner optimizer as ``"inner_optimizer"``.
         """
         own = memories_to_state(self._names(), self._memories())
         return {"inner_optimizer": self.inner_optimizer.state_dict(), **own}
 
     def checked_state(self, state_dict: Mapping[str, Any]) -> Callable[[], None]:
-        """Check a state, the inner optimizer's included, and give what writes it."""
+        """Check a state with that of the inner optimizer, and return a function that writes it."""
         if not isinstance(state_dict, Mapping):
             raise TypeError(
                 "set_state_dict takes what state_dict gave, a dict; got "
@@ -277,13 +277,13 @@ class Wrapper(Optimizer):
         return write
 
     def _names(self) -> list[str]:
-        """Name the parameters, in the order of `places`."""
+        """Return the names of the parameters, in the order of `places`."""
         names = parameter_names(self.groups)
         return [names[id(arena.parameters[i])] for arena, i in self.places]
 
     @property
     def own_bytes(self) -> int:
-        """How much memory it takes beside the slots of the innermost optimizer."""
+        """The bytes of its state beside the slots of the innermost optimizer."""
         own = [value for memory in self._memories() for value in memory.values()]
         inner = getattr(self.inner_optimizer, "own_bytes", 0)
         return int(inner + sum(value.nbytes for value in own if hasattr(value, "nbytes")))
@@ -294,7 +294,7 @@ class Wrapper(Optimizer):
 
 
 def layers_of(optimizer: Any) -> tuple[Any, list[Wrapper]]:
-    """Give the innermost optimizer and the wrappers around it, the inner ones first."""
+    """Return the innermost optimizer and the wrappers around it, the inner ones first."""
     layers = []
     while isinstance(optimizer, Wrapper):
         layers.append(optimizer)
@@ -303,14 +303,14 @@ def layers_of(optimizer: Any) -> tuple[Any, list[Wrapper]]:
 
 
 def _class_names(optimizer: Any) -> str:
-    """Name the class of an optimizer, and of those inside it: ``"LookAhead(Adam)"``."""
+    """Return the classes of an optimizer and of those inside it, as ``"LookAhead(Adam)"``."""
     if isinstance(optimizer, Wrapper):
         return f"{type(optimizer).__name__}({_class_names(optimizer.inner_optimizer)})"
     return type(optimizer).__name__
 
 
 def free_name(name: str, taken: Iterable[str]) -> str:
-    """Give a name that nothing has yet: wrappers of wrappers call their things slow, slow2, ..."""
+    """Return a name that is not taken; nested wrappers have slots slow, slow2, ..."""
     taken = set(taken)
     found, count = name, 2
     while found in taken:
@@ -319,12 +319,12 @@ def free_name(name: str, taken: Iterable[str]) -> str:
 
 
 def concatenate_flat(arrays: list[Any]) -> Any:
-    """Lay arrays side by side, flat, in memory of their own."""
+    """Return arrays concatenated into a new flat array."""
     return np.concatenate([array.reshape(-1) for array in arrays])
 
 
 def _check_inner(who: str, inner: Any) -> None:
-    """Say what is wrong with what was given to be wrapped."""
+    """Raise TypeError if the inner optimizer is none."""
     if isinstance(inner, Optimizer):
         return
     if isinstance(inner, type) and issubclass(inner, Optimizer):
