@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks import browser, memory, recompute
 from benchmarks.report import as_json, as_text
-from benchmarks.row import all_rows, select
+from benchmarks.row import all_rows, beside_checkout, select
 from benchmarks.runner import Settings, measure
 
 OTHERS = (browser, memory, recompute)
@@ -48,6 +48,12 @@ def parser() -> argparse.ArgumentParser:
         help="threads for both sides (default: ours as installed, a peer's best)",
     )
     made.add_argument(
+        "--before",
+        type=Path,
+        metavar="CHECKOUT",
+        help="another checkout of optlab to compare with, in place of the peers",
+    )
+    made.add_argument(
         "--peer-python",
         default=sys.executable,
         help="interpreter of the peers (default: this one, with the extra 'peers')",
@@ -83,6 +89,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     settings = Settings(
         repeats=options.repeats, threads=options.threads, peer_python=options.peer_python
     )
+    if options.before is not None:
+        if not (options.before / "optlab").is_dir():
+            print(f"--before: {options.before} is no checkout of optlab", file=sys.stderr)
+            return 2
+        rows = [beside_checkout(row, options.before.resolve()) for row in rows]
     results = []
     for row in rows:
         results.append(measure(row, settings))

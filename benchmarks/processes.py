@@ -40,13 +40,15 @@ class ContestantError(RuntimeError):
     """A contestant could not be built or did not finish its turn."""
 
 
-def environment(threads: int | None, search_path: Sequence[str] = ()) -> dict[str, str]:
+def environment(
+    threads: int | None, search_path: Sequence[str] = (), root: Path = ROOT
+) -> dict[str, str]:
     """Return the environment of a worker: its number of threads and its module search path."""
     variables = dict(os.environ)
     if threads is not None:
         variables.update({name: str(threads) for name in THREAD_VARIABLES})
     given = variables.get("PYTHONPATH")
-    paths = [str(ROOT), *search_path, *([given] if given else [])]
+    paths = [str(root), *search_path, *([given] if given else [])]
     variables["PYTHONPATH"] = os.pathsep.join(paths)
     return variables
 
@@ -99,6 +101,8 @@ class WarmWorker:
         Target duration of one turn.
     search_path : sequence of str
         Additional module search paths.
+    root : Path
+        The checkout that it runs in.
     """
 
     def __init__(
@@ -110,10 +114,12 @@ class WarmWorker:
         threads: int | None,
         turn_seconds: float,
         search_path: Sequence[str] = (),
+        root: Path = ROOT,
     ) -> None:
         self.python = python
+        self.root = root
         self.what = {"do": "build", "module": module, "row": row, "contestant": contestant}
-        self.environment = environment(threads, search_path)
+        self.environment = environment(threads, search_path, root)
         self.turn_seconds = turn_seconds
         self.units: Any = 1
         self.process: subprocess.Popen[str] | None = None
@@ -128,7 +134,7 @@ class WarmWorker:
                 stdout=subprocess.PIPE,
                 stderr=self.messages,
                 text=True,
-                cwd=ROOT,
+                cwd=self.root,
                 env=self.environment,
             )
         except OSError as error:
@@ -189,13 +195,17 @@ class FreshInterpreter:
         Source text to time.
     threads : int or None
         Number of threads; None leaves it to the library.
+    root : Path
+        The checkout that it imports from.
     """
 
     units = 1
 
-    def __init__(self, python: str, statements: str, threads: int | None) -> None:
+    def __init__(
+        self, python: str, statements: str, threads: int | None, root: Path = ROOT
+    ) -> None:
         program = FRESH_PROCESS.format(statements=statements)
-        self.command = [python, "-I", "-c", program, str(ROOT)]
+        self.command = [python, "-I", "-c", program, str(root)]
         self.environment = environment(threads)
 
     def prepare(self) -> None:

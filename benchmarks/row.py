@@ -11,6 +11,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
 ROWS_PACKAGE = "benchmarks.rows"
@@ -87,6 +88,8 @@ class Peer:
         of the library.
     in_our_environment : bool
         Whether to run with our interpreter even if ``--peer-python`` names another.
+    checkout : Path or None
+        Another checkout of optlab, whose own side is the peer.
     """
 
     name: str
@@ -95,6 +98,7 @@ class Peer:
     target: Target
     threads: tuple[int, ...] = ()
     in_our_environment: bool = False
+    checkout: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -140,6 +144,12 @@ class Row:
         if contestant == "ours":
             return self.ours
         return next(peer.build for peer in self.peers if peer.name == contestant)
+
+
+def beside_checkout(row: Row, checkout: Path) -> Row:
+    """Return the row with one peer: optlab itself, as it is in another checkout."""
+    peer = Peer("before", row.ours, "numpy", at_most(1.02), (), True, checkout)
+    return replace(row, peers=[peer])
 
 
 def rows_of(module_name: str) -> list[Row]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from time import sleep
 
 from benchmarks.processes import (
+    ROOT,
     ContestantError,
     FreshInterpreter,
     WarmWorker,
@@ -195,9 +196,10 @@ def process_of(
         contestant.missing = contestant.version is None
         if contestant.missing:
             raise ContestantError(f"{peer.needs} is not installed")
-    name = "ours" if peer is None else peer.name
+    root = ROOT if peer is None or peer.checkout is None else peer.checkout
+    name = "ours" if peer is None or peer.checkout is not None else peer.name
     if row.kind == "process":
-        return FreshInterpreter(python, str(row.factory(name)()), contestant.threads)
+        return FreshInterpreter(python, str(row.factory(name)()), contestant.threads, root)
     return WarmWorker(
         python,
         row.module,
@@ -206,6 +208,7 @@ def process_of(
         contestant.threads,
         settings.turn_seconds,
         settings.search_path,
+        root,
     )
 
 
