@@ -235,6 +235,22 @@ def test_command_line_measures_prints_and_writes(
     assert main(["broken", "--repeats", "1", "--json", str(target)]) == 1
 
 
+def test_another_checkout_stands_in_for_the_peers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    package = tmp_path / "optlab"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise ImportError('the other checkout')\n")
+    target = tmp_path / "numbers.json"
+    beside = ["--before", str(tmp_path), "--json", str(target)]
+    assert main(["import", "--repeats", "1", *beside]) == 0
+    said = capsys.readouterr().out
+    assert "before" in said
+    assert "the other checkout" in said
+    assert main(["import", "--before", str(tmp_path / "none")]) == 2
+    assert "no checkout" in capsys.readouterr().err
+
+
 def test_rows_are_selected_by_name_or_file_and_names_are_unique() -> None:
     rows = all_rows()
     assert len({row.name for row in rows}) == len(rows)
