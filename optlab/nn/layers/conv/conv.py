@@ -12,9 +12,9 @@ from optlab.nn import functional
 from optlab.nn.base.layer import Layer
 from optlab.nn.base.param_attr import make_parameter, require_parameter
 from optlab.nn.functional import windows
+from optlab.nn.functional.docstrings import inherit_docstring
 from optlab.nn.functional.padding import MODES
 from optlab.nn.initializer import Constant, Initializer, Normal
-from optlab.nn.layers.docstrings import inherit_docstring
 
 
 class Filters(Layer):

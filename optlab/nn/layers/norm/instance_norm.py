@@ -6,7 +6,7 @@ from typing import Any
 
 from optlab.autograd.tensor.tensor import Tensor
 from optlab.nn import functional
-from optlab.nn.layers.docstrings import inherit_docstring
+from optlab.nn.functional.docstrings import inherit_docstring
 from optlab.nn.layers.norm.layer_norm import Normalization
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from optlab.nn import functional
 from optlab.nn.base.layer import Layer
 from optlab.nn.base.param_attr import parameter_name
+from optlab.nn.functional.docstrings import inherit_docstring
 from optlab.nn.layers.containers import LayerList
-from optlab.nn.layers.docstrings import inherit_docstring
 from optlab.nn.layers.recurrent.cells import GRUCell, LSTMCell, SimpleRNNCell
 from optlab.nn.layers.recurrent.rnn import checked_lengths, read_sequences, run_cell
 

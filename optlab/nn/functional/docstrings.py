@@ -1,18 +1,32 @@
-"""Docstrings of layers whose arguments are documented elsewhere: by a function or a base class."""
+"""Docstrings of functions and layers whose arguments are documented by a function or a class."""
 
 from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Callable, Iterable
 from itertools import groupby
 from typing import Any, NamedTuple, TypeVar
 
 Cls = TypeVar("Cls", bound=type)
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 _ORDER = (
     "", "Parameters", "Attributes", "Returns", "Raises", "See Also", "Notes", "References",
     "Examples",
 )  # fmt: skip
+
+#: Words of 2-D functions, and those of their 1-D and 3-D forms.
+_WORDS = {
+    "NCHW": ("NCL", "NCDHW"), "NHWC": ("NLC", "NDHWC"), "KH, KW": ("K", "KD, KH, KW"),
+    "H, W": ("L", "D, H, W"), "H', W'": ("L'", "D', H', W'"), "H' and W'": ("L'", "D', H' and W'"),
+    "KH": ("K", "KH"), "H": ("L", "H"), "n, m": ("n", "k, n, m"), "2d": ("1d", "3d"),
+    "top, bottom, left": ("left", "front, back, top, bottom, left"),
+    "int or list of int": ("int", "int or list of int"),
+    "list of (int or None)": ("None", "list of (int or None)"),
+    "row by row ": ("", "row by row "), "image": ("sequence", "volume"),
+}  # fmt: skip
+_WORD = re.compile("|".join(_WORDS).replace("(", r"\(").replace(")", r"\)"))
 
 
 class Entry(NamedTuple):
@@ -20,6 +34,30 @@ class Entry(NamedTuple):
 
     kind: str
     text: str
+
+
+def documented_like(source: Any, dims: int = 2) -> Callable[[Function], Function]:
+    """Complete the docstring of a function by that of a similar one; a decorator.
+
+    It lists the arguments that both functions have, and takes the sections Returns and Raises that
+    it lacks. For a function of 1 or 3 spatial dimensions shapes of 2-D images are rewritten.
+    """
+
+    def complete(function: Function) -> Function:
+        if function.__doc__:  # python -OO leaves none
+            found, own = _sections(source.__doc__), _sections(function.__doc__)
+            found = {title: found.get(title, "") for title in ("Parameters", "Returns", "Raises")}
+            if dims != 2:
+                found = {
+                    title: _WORD.sub(lambda word: _WORDS[word[0]][dims // 2], text)
+                    for title, text in found.items()
+                }
+            known = _entries(found["Parameters"]) | _entries(own.pop("Parameters", ""))
+            rows = [(*known[name], name) for name in function.__annotations__ if name in known]
+            function.__doc__ = _docstring(found | own, rows)
+        return function
+
+    return complete
 
 
 class _Docstring:
@@ -36,12 +74,7 @@ class _Docstring:
             known |= _entries(own.pop("Parameters", ""))
             if not isinstance(self.source, type):
                 found = {"See Also": _see(self.source)} if self.source else {}
-            found |= own | {"Parameters": _parameters(self.cls, known)}
-            self.text = "\n\n".join(
-                f"{title}\n{'-' * len(title)}\n{found[title]}" if title else found[""]
-                for title in _ORDER
-                if found.get(title)
-            )
+            self.text = _docstring(found | own, _constructor_rows(self.cls, known))
         return self.text
 
 
@@ -78,18 +111,26 @@ def _entries(section: str) -> dict[str, Entry]:
     return found
 
 
-def _parameters(cls: type, known: dict[str, Entry]) -> str:
-    """Return a Parameters section; an argument that is not known is listed with its annotation."""
-    rows = []
-    for name, argument in inspect.signature(cls).parameters.items():
-        entry = known.get(name) or Entry(str(argument.annotation), "")
-        rows.append((_kind(entry, argument.default), entry.text, name))
+def _docstring(sections: dict[str, str], rows: Iterable[tuple[str, str, str]]) -> str:
+    """Return a docstring of sections and of the type, the description and the name of arguments."""
     found: list[str] = []
     for (kind, text), group in groupby(rows, lambda row: row[:2]):
         names = [name for *_, name in group]
         for head in [", ".join(names)] if text else names:
             found += filter(None, [f"{head} : {kind}" if kind else head, text])
-    return "\n".join(found)
+    sections["Parameters"] = "\n".join(found)
+    return "\n\n".join(
+        f"{title}\n{'-' * len(title)}\n{sections[title]}" if title else sections[""]
+        for title in _ORDER
+        if sections.get(title)
+    )
+
+
+def _constructor_rows(cls: type, known: dict[str, Entry]) -> Iterable[tuple[str, str, str]]:
+    """Yield the rows of the constructor; an argument that is not known has its annotation."""
+    for name, argument in inspect.signature(cls).parameters.items():
+        entry = known.get(name) or Entry(str(argument.annotation), "")
+        yield _kind(entry, argument.default), entry.text, name
 
 
 def _kind(entry: Entry, default: Any) -> str:
