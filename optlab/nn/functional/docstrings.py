@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable
+from functools import cache
 from itertools import groupby
 from typing import Any, NamedTuple, TypeVar
 
@@ -45,19 +46,25 @@ def documented_like(source: Any, dims: int = 2) -> Callable[[Function], Function
 
     def complete(function: Function) -> Function:
         if function.__doc__:  # python -OO leaves none
-            found, own = _sections(source.__doc__), _sections(function.__doc__)
-            found = {title: found.get(title, "") for title in ("Parameters", "Returns", "Raises")}
-            if dims != 2:
-                found = {
-                    title: _WORD.sub(lambda word: _WORDS[word[0]][dims // 2], text)
-                    for title, text in found.items()
-                }
-            known = _entries(found["Parameters"]) | _entries(own.pop("Parameters", ""))
+            found, entries = _shared(source, dims)
+            own = _sections(function.__doc__)
+            known = entries | _entries(own.pop("Parameters", ""))
             rows = [(*known[name], name) for name in function.__annotations__ if name in known]
             function.__doc__ = _docstring(found | own, rows)
         return function
 
     return complete
+
+
+@cache
+def _shared(source: Any, dims: int) -> tuple[dict[str, str], dict[str, Entry]]:
+    """Return the Returns and Raises sections of a function, and the entries of its Parameters."""
+    found = _sections(source.__doc__)
+    found = {title: found.get(title, "") for title in ("Parameters", "Returns", "Raises")}
+    if dims != 2:
+        for title, text in found.items():
+            found[title] = _WORD.sub(lambda word: _WORDS[word[0]][dims // 2], text)
+    return found, _entries(found.pop("Parameters"))
 
 
 class _Docstring:
@@ -96,7 +103,9 @@ def inherit_docstring(cls: Cls) -> Cls:
 
 def _sections(doc: str | None) -> dict[str, str]:
     """Return the sections of a numpydoc docstring by title; the title of the first is empty."""
-    parts = re.split(r"(?m)^([A-Z][A-Za-z ]+)\n-{3,}\n", inspect.cleandoc(doc or ""))
+    margin = re.search(r"\n( *)---", doc := doc or "")  # `cleandoc` takes ten times as long
+    doc = doc.replace("\n" + margin[1], "\n") if margin else inspect.cleandoc(doc)
+    parts = re.split(r"\n([A-Z][A-Za-z ]+)\n-{3,}\n", doc)
     titles = ["", *parts[1::2]]
     return {title: text.rstrip() for title, text in zip(titles, parts[::2], strict=True)}
 
