@@ -9,11 +9,11 @@ import numpy as np
 from optlab.autograd.tensor.tensor import Tensor, apply
 from optlab.backend.arrays import as_array
 from optlab.backend.dtypes import is_floating
+from optlab.nn.docstrings import documented_like
 from optlab.nn.functional import windows
 from optlab.nn.functional.affine import cast_to_weight
 from optlab.nn.functional.arguments import no_name
 from optlab.nn.functional.conv.rules import BIASED_CONVOLUTION, CONVOLUTION
-from optlab.nn.functional.docstrings import documented_like
 
 
 def conv2d(

@@ -8,10 +8,10 @@ import numpy as np
 
 from optlab.autograd.tensor.tensor import Tensor, apply
 from optlab.backend.arrays import Shape
+from optlab.nn.docstrings import documented_like
 from optlab.nn.functional import windows
 from optlab.nn.functional.conv.conv import arguments, check_bias
 from optlab.nn.functional.conv.rules import CONVOLUTION_INPUT
-from optlab.nn.functional.docstrings import documented_like
 
 
 def conv2d_transpose(

@@ -17,6 +17,7 @@ from optlab.autograd.rules.manipulation.indexing import getitem
 from optlab.autograd.tensor.tensor import Tensor, apply, apply_several, raw
 from optlab.backend.arrays import constants_beside, copied, readonly
 from optlab.backend.dtypes import widened
+from optlab.nn.docstrings import documented_like
 from optlab.nn.functional.activation.smooth import LOG_SOFTMAX
 from optlab.nn.functional.arguments import (
     check_reduction,
@@ -198,6 +199,7 @@ def cross_entropy(
     return losses if reduction != "none" or losses.shape == shape else losses.reshape(shape)
 
 
+@documented_like(cross_entropy)
 def nll_loss(
     input: Any,
     label: Any,
@@ -213,19 +215,13 @@ def nll_loss(
     input : Tensor of shape [N, C] or [N, C, ...]
         Log-probabilities, as of `log_softmax`, with the classes on axis 1.
     label : array or Tensor of integers, shape [N] or [N, ...]
-    weight : array, shape [C], optional
-        Weight of each class.
-    ignore_index : int
-        Label of rows that have no loss and no weight.
     reduction : {'mean', 'sum', 'none'}
         The mean is the sum divided by the sum of the weights.
 
-    Raises
-    ------
-    ValueError
-        If the shapes do not fit, or a label is outside 0 ... C - 1.
-    TypeError
-        If the labels are not integers.
+    Returns
+    -------
+    Tensor
+        A scalar; with 'none', of the shape of `label`.
 
     Examples
     --------

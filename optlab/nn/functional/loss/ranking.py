@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.tensor.tensor import Tensor, apply, raw
+from optlab.nn.docstrings import documented_like
 from optlab.nn.functional.activation.rectifiers import RELU
 from optlab.nn.functional.arguments import (
     check_reduction,
@@ -129,6 +130,7 @@ def triplet_margin_loss(
     )  # fmt: skip
 
 
+@documented_like(triplet_margin_loss)
 def triplet_margin_with_distance_loss(
     input: Any,
     positive: Any,
@@ -143,15 +145,8 @@ def triplet_margin_with_distance_loss(
 
     Parameters
     ----------
-    input, positive, negative : Tensor of shape [N, M] or [M]
-        Anchors, positives and negatives.
     distance_function : callable, optional
         Distance d(x, y) of two of them; by default `pairwise_distance`.
-    margin : float
-        Margin m, greater than 0.
-    swap : bool
-        Use the distance of `positive` and `negative` where it is the smaller one.
-    reduction : {'mean', 'sum', 'none'}
 
     Examples
     --------

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from optlab.autograd.tensor.tensor import Tensor, apply
+from optlab.nn.docstrings import documented_like
 from optlab.nn.functional import windows as read
-from optlab.nn.functional.docstrings import documented_like
 from optlab.nn.functional.pooling.pooling import checked_input, max_pooled
 from optlab.nn.functional.pooling.rules import AVERAGE_POOL
 

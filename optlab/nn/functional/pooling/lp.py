@@ -7,8 +7,8 @@ from typing import Any
 
 from optlab.autograd.tensor.tensor import Tensor, apply
 from optlab.backend.arrays import as_float
+from optlab.nn.docstrings import documented_like
 from optlab.nn.functional import windows as read
-from optlab.nn.functional.docstrings import documented_like
 from optlab.nn.functional.pooling.pooling import _sliding_windows, checked_input
 from optlab.nn.functional.pooling.rules import AVERAGE_POOL, MAX_POOL
 

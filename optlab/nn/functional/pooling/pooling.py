@@ -9,9 +9,9 @@ import numpy as np
 from optlab.autograd.tape.grad_mode import recording
 from optlab.autograd.tensor.tensor import Tensor, apply, apply_several
 from optlab.backend.arrays import as_float
+from optlab.nn.docstrings import documented_like
 from optlab.nn.functional import windows as read
 from optlab.nn.functional.arguments import no_name, scores
-from optlab.nn.functional.docstrings import documented_like
 from optlab.nn.functional.pooling.indices import MAX_POOL_WITH_INDICES, are_small
 from optlab.nn.functional.pooling.rules import AVERAGE_POOL, MAX_POOL, max_indices
 

@@ -11,9 +11,9 @@ import numpy as np
 from optlab.autograd.operation import as_single_operation, rule
 from optlab.autograd.tensor.tensor import Tensor, apply, raw
 from optlab.backend.ensemble import members_of
+from optlab.nn.docstrings import documented_like
 from optlab.nn.functional import windows
 from optlab.nn.functional.arguments import given_with
-from optlab.nn.functional.docstrings import documented_like
 from optlab.nn.functional.pooling.pooling import checked_input
 
 

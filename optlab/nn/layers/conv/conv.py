@@ -11,8 +11,8 @@ from optlab.autograd.tensor.tensor import Tensor
 from optlab.nn import functional
 from optlab.nn.base.layer import Layer
 from optlab.nn.base.param_attr import make_parameter, require_parameter
+from optlab.nn.docstrings import inherit_docstring
 from optlab.nn.functional import windows
-from optlab.nn.functional.docstrings import inherit_docstring
 from optlab.nn.functional.padding import MODES
 from optlab.nn.initializer import Constant, Initializer, Normal
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from optlab.autograd.tensor.tensor import Tensor
 from optlab.nn import functional
+from optlab.nn.docstrings import inherit_docstring
 from optlab.nn.functional import windows
-from optlab.nn.functional.docstrings import inherit_docstring
 from optlab.nn.initializer import Initializer, XavierUniform
 from optlab.nn.layers.conv.conv import Filters
 

@@ -7,32 +7,20 @@ from typing import Any
 from optlab.autograd.tensor.creation import ones, zeros
 from optlab.autograd.tensor.tensor import Tensor
 from optlab.nn import functional
-from optlab.nn.functional.docstrings import inherit_docstring
+from optlab.nn.docstrings import inherit_docstring
 from optlab.nn.layers.norm.layer_norm import Normalization
 
 
+@inherit_docstring
 class _BatchNorm(Normalization):
     """Base class of batch normalization.
 
     Parameters
     ----------
-    num_features : int
-        Number of channels.
     momentum : float
         Share of the running mean and variance that each training step keeps.
-    epsilon : float
-        Added to the variance.
-    weight_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
-        Settings of the scale and the shift of the channels; False omits them.
-    data_format : str, optional
-        Position of the channel axis: 'NCL', 'NCHW' or 'NCDHW' (the default, by the number of axes),
-        or 'NLC', 'NHWC', 'NDHWC'.
     use_global_stats : bool, optional
         True: use the running mean and variance in training too; False: always those of the batch.
-    name : str, optional
-        Prefix of the parameter names.
-    dtype : str or dtype
-        Dtype of the parameters.
 
     See Also
     --------

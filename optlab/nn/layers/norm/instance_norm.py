@@ -6,30 +6,18 @@ from typing import Any
 
 from optlab.autograd.tensor.tensor import Tensor
 from optlab.nn import functional
-from optlab.nn.functional.docstrings import inherit_docstring
+from optlab.nn.docstrings import inherit_docstring
 from optlab.nn.layers.norm.layer_norm import Normalization
 
 
+@inherit_docstring
 class _InstanceNorm(Normalization):
     """Base class of instance normalization.
 
     Parameters
     ----------
-    num_features : int
-        Number of channels.
-    epsilon : float
-        Added to the variance.
     momentum : float
         Must be 0.9: there are no running averages over batches.
-    weight_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
-        Settings of the scale and the shift of the channels; False omits them.
-    data_format : str, optional
-        Position of the channel axis: 'NCL', 'NCHW' or 'NCDHW' (the default, by the number of axes),
-        or 'NLC', 'NHWC', 'NDHWC'.
-    name : str, optional
-        Prefix of the parameter names.
-    dtype : str or dtype
-        Dtype of the parameters.
 
     See Also
     --------

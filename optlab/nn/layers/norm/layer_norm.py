@@ -10,13 +10,31 @@ from optlab.nn import functional
 from optlab.nn.base.layer import Layer
 from optlab.nn.base.param_attr import make_parameter, parameter_name
 from optlab.nn.base.parameter import Parameter
+from optlab.nn.docstrings import inherit_docstring
 from optlab.nn.functional.norm.layer_norm import as_shape
 from optlab.nn.initializer import Constant
 from optlab.nn.layers.configured import Unary
 
 
 class Normalization(Layer):
-    """Base class of layers that normalize, scale and shift."""
+    """Base class of layers that normalize, scale and shift.
+
+    Parameters
+    ----------
+    num_features : int
+        Number of channels.
+    epsilon : float
+        Added to the variance.
+    weight_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
+        Settings of the scale and the shift of the channels; False omits them.
+    data_format : str, optional
+        Position of the channel axis: 'NCL', 'NCHW' or 'NCDHW' (the default, by the number of axes),
+        or 'NLC', 'NHWC', 'NDHWC'.
+    name : str, optional
+        Prefix of the parameter names.
+    dtype : str or dtype
+        Dtype of the parameters.
+    """
 
     weight: Parameter | None
     bias: Parameter | None
@@ -41,6 +59,7 @@ class Normalization(Layer):
         )
 
 
+@inherit_docstring
 class LayerNorm(Normalization):
     """Apply layer normalization over the last axes.
 
@@ -48,14 +67,8 @@ class LayerNorm(Normalization):
     ----------
     normalized_shape : int or list of int
         Lengths of the axes that share a mean and a variance.
-    epsilon : float
-        Added to the variance.
     weight_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
         Settings of the scale and the shift, of shape `normalized_shape`; False omits them.
-    name : str, optional
-        Prefix of the parameter names.
-    dtype : str or dtype
-        Dtype of the parameters.
 
     See Also
     --------
@@ -92,6 +105,7 @@ class LayerNorm(Normalization):
         return f"normalized_shape={list(self.normalized_shape)}, epsilon={self.epsilon}"
 
 
+@inherit_docstring
 class RMSNorm(Normalization):
     """Apply root-mean-square normalization over the last axes.
 
@@ -103,10 +117,6 @@ class RMSNorm(Normalization):
         Added to the mean square.
     weight_attr : ParamAttr, str, Initializer or bool, optional
         Settings of the scale, of shape `normalized_shape`; False omits it.
-    name : str, optional
-        Prefix of the parameter name.
-    dtype : str or dtype
-        Dtype of the parameter.
 
     See Also
     --------
@@ -142,6 +152,7 @@ class RMSNorm(Normalization):
         return f"normalized_shape={list(self.normalized_shape)}, epsilon={self.epsilon}"
 
 
+@inherit_docstring
 class GroupNorm(Normalization):
     """Apply group normalization: over groups of channels and all positions of each example.
 
@@ -149,16 +160,8 @@ class GroupNorm(Normalization):
     ----------
     num_groups, num_channels : int
         Numbers of groups and of channels.
-    epsilon : float
-        Added to the variance.
-    weight_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
-        Settings of the scale and the shift of the channels; False omits them.
     data_format : str
         Position of the channel axis: axis 1 ('NC...') or the last ('N...C').
-    name : str, optional
-        Prefix of the parameter names.
-    dtype : str or dtype
-        Dtype of the parameters.
 
     See Also
     --------

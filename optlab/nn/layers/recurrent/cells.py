@@ -14,7 +14,7 @@ from optlab.nn import functional
 from optlab.nn.base.layer import Layer
 from optlab.nn.base.param_attr import make_parameter, parameter_name, require_parameter
 from optlab.nn.base.parameter import Parameter
-from optlab.nn.functional.docstrings import inherit_docstring
+from optlab.nn.docstrings import inherit_docstring
 from optlab.nn.functional.recurrent import GRU_STEP, LSTM, LSTM_STEP
 from optlab.nn.initializer import Uniform
 

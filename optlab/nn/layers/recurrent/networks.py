@@ -11,19 +11,18 @@ import numpy as np
 from optlab.nn import functional
 from optlab.nn.base.layer import Layer
 from optlab.nn.base.param_attr import parameter_name
-from optlab.nn.functional.docstrings import inherit_docstring
+from optlab.nn.docstrings import documented_like, inherit_docstring
 from optlab.nn.layers.containers import LayerList
-from optlab.nn.layers.recurrent.cells import GRUCell, LSTMCell, SimpleRNNCell
+from optlab.nn.layers.recurrent.cells import Gated, GRUCell, LSTMCell, SimpleRNNCell
 from optlab.nn.layers.recurrent.rnn import checked_lengths, read_sequences, run_cell
 
 
+@documented_like(Gated)
 class _Recurrent(Layer):
     """Base class of recurrent networks: stacked cells, in one or in two directions.
 
     Parameters
     ----------
-    input_size, hidden_size : int
-        Lengths of the last axis of input and state.
     num_layers : int
         Number of stacked layers.
     direction : {'forward', 'bidirect'}
@@ -35,10 +34,6 @@ class _Recurrent(Layer):
     weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr
         Settings of the parameters, as for the cell; they are named ``weight_ih_l0``,
         ``weight_ih_l0_reverse``, ``weight_ih_l1`` and so on.
-    name : str, optional
-        Prefix of the parameter names.
-    dtype : str or dtype
-        Dtype of the parameters.
     """
 
     _states = 1

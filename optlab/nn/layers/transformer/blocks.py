@@ -7,7 +7,7 @@ from typing import Any
 from optlab.autograd.tensor.tensor import Tensor
 from optlab.nn import functional
 from optlab.nn.base.layer import Layer
-from optlab.nn.functional.docstrings import inherit_docstring
+from optlab.nn.docstrings import inherit_docstring
 from optlab.nn.layers.containers import LayerList
 from optlab.nn.layers.dropout import Dropout
 from optlab.nn.layers.linear import Linear

@@ -38,14 +38,16 @@ class Entry(NamedTuple):
 
 
 def documented_like(source: Any, dims: int = 2) -> Callable[[Function], Function]:
-    """Complete the docstring of a function by that of a similar one; a decorator.
+    """Complete the docstring of a function or a class by that of a similar one; a decorator.
 
-    It lists the arguments that both functions have, and takes the sections Returns and Raises that
-    it lacks. For a function of 1 or 3 spatial dimensions shapes of 2-D images are rewritten.
+    A function lists the arguments that both have, and takes the sections Returns and Raises that it
+    lacks. For a function of 1 or 3 spatial dimensions shapes of 2-D images are rewritten.
     """
 
     def complete(function: Function) -> Function:
-        if function.__doc__:  # python -OO leaves none
+        if isinstance(function, type):
+            complete_docstring(function, source)
+        elif function.__doc__:  # python -OO leaves none
             found, entries = _shared(source, dims)
             own = _sections(function.__doc__)
             known = entries | _entries(own.pop("Parameters", ""))
@@ -97,8 +99,7 @@ def complete_docstring(cls: type, source: Any, common: dict[str, Entry] | None =
 
 def inherit_docstring(cls: Cls) -> Cls:
     """Complete the docstring of a class by that of its base class; a decorator."""
-    complete_docstring(cls, cls.__base__)
-    return cls
+    return documented_like(cls.__base__)(cls)
 
 
 def _sections(doc: str | None) -> dict[str, str]:
