@@ -18,13 +18,9 @@ from optlab.nn.functional.arguments import channel_axis, no_name, scores
 
 
 def dropout(
-    x: Any,
-    p: float = 0.5,
-    axis: int | Sequence[int] | None = None,
-    training: bool = True,
-    mode: str = "upscale_in_train",
-    name: None = None,
-) -> Tensor:
+    x: Any, p: float = 0.5, axis: int | Sequence[int] | None = None, training: bool = True,
+    mode: str = "upscale_in_train", name: None = None,
+) -> Tensor:  # fmt: skip
     """Apply dropout: set elements to 0 at random in training.
 
     Only the random key is saved: the backward pass draws the same mask again.

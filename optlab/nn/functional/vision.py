@@ -15,13 +15,9 @@ from optlab.nn.functional.conv.rules import FOLDED, UNFOLDED
 
 
 def unfold(
-    x: Any,
-    kernel_sizes: Any,
-    strides: Any = 1,
-    paddings: Any = 0,
-    dilations: Any = 1,
+    x: Any, kernel_sizes: Any, strides: Any = 1, paddings: Any = 0, dilations: Any = 1,
     name: None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Extract sliding patches of images as columns (im2col).
 
     Parameters
@@ -68,14 +64,9 @@ def unfold(
 
 @documented_like(unfold)
 def fold(
-    x: Any,
-    output_sizes: Any,
-    kernel_sizes: Any,
-    strides: Any = 1,
-    paddings: Any = 0,
-    dilations: Any = 1,
-    name: None = None,
-) -> Tensor:
+    x: Any, output_sizes: Any, kernel_sizes: Any, strides: Any = 1, paddings: Any = 0,
+    dilations: Any = 1, name: None = None,
+) -> Tensor:  # fmt: skip
     """Add patches to where `unfold` read them (col2im); overlaps add up.
 
     Parameters

@@ -124,12 +124,9 @@ class _Kaiming(Initializer):
     """Base class of Kaiming initialization."""
 
     def __init__(
-        self,
-        fan_in: float | None = None,
-        negative_slope: float = 0.0,
-        nonlinearity: str = "relu",
+        self, fan_in: float | None = None, negative_slope: float = 0.0, nonlinearity: str = "relu",
         mode: str = "fan_in",
-    ) -> None:
+    ) -> None:  # fmt: skip
         if mode not in ("fan_in", "fan_out"):
             raise ValueError(f"mode must be 'fan_in' or 'fan_out'; got {mode!r}.")
         self.gain = calculate_gain(nonlinearity, negative_slope)

@@ -251,12 +251,9 @@ class _SpectralNorm(_Reparameterization):
 
 
 def spectral_norm(
-    layer: Any,
-    name: str = "weight",
-    n_power_iterations: int = 1,
-    eps: float = 1e-12,
+    layer: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12,
     dim: int | None = None,
-) -> Any:
+) -> Any:  # fmt: skip
     r"""Apply spectral normalization to a layer: divide a weight by its largest singular value.
 
     .. math:: w = w_o / \sigma(w_o)

@@ -91,17 +91,10 @@ PICKED_ROWS = rule(
 
 
 def cross_entropy(
-    input: Any,
-    label: Any,
-    weight: Any = None,
-    ignore_index: int = NO_CLASS,
-    reduction: str = "mean",
-    soft_label: bool = False,
-    axis: int = -1,
-    use_softmax: bool = True,
-    label_smoothing: float = 0.0,
-    name: None = None,
-) -> Tensor:
+    input: Any, label: Any, weight: Any = None, ignore_index: int = NO_CLASS,
+    reduction: str = "mean", soft_label: bool = False, axis: int = -1, use_softmax: bool = True,
+    label_smoothing: float = 0.0, name: None = None,
+) -> Tensor:  # fmt: skip
     r"""Compute the cross-entropy loss between logits and labels.
 
     .. math:: -w_{l_i} \log \frac{e^{x_{i, l_i}}}{\sum_j e^{x_{ij}}} \quad\text{or}\quad
@@ -201,13 +194,9 @@ def cross_entropy(
 
 @documented_like(cross_entropy)
 def nll_loss(
-    input: Any,
-    label: Any,
-    weight: Any = None,
-    ignore_index: int = NO_CLASS,
-    reduction: str = "mean",
-    name: None = None,
-) -> Tensor:
+    input: Any, label: Any, weight: Any = None, ignore_index: int = NO_CLASS,
+    reduction: str = "mean", name: None = None,
+) -> Tensor:  # fmt: skip
     """Compute the negative log-likelihood loss.
 
     Parameters

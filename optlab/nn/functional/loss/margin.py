@@ -45,13 +45,9 @@ def hinge_embedding_loss(
 
 @documented_like(mse_loss)
 def margin_ranking_loss(
-    input: Any,
-    other: Any,
-    label: Any,
-    margin: float = 0.0,
-    reduction: str = "mean",
+    input: Any, other: Any, label: Any, margin: float = 0.0, reduction: str = "mean",
     name: None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Compute the margin ranking loss, max(-label * (input - other) + margin, 0).
 
     Parameters

@@ -110,13 +110,9 @@ HUBER = rule(_huber, lambda g, x, delta: g * np.clip(x, -delta, delta), inputs="
 
 @documented_like(mse_loss)
 def smooth_l1_loss(
-    input: Any,
-    label: Any,
-    reduction: str = "mean",
-    delta: float = 1.0,
-    is_huber: bool = True,
+    input: Any, label: Any, reduction: str = "mean", delta: float = 1.0, is_huber: bool = True,
     name: None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     r"""Compute the smooth L1 loss (Huber loss) of differences d.
 
     .. math:: \tfrac{1}{2} d^2 \;\text{for}\; |d| \le \delta, \quad
@@ -256,13 +252,9 @@ WITH_WEIGHTED_LOGITS = rule(
 
 @documented_like(binary_cross_entropy)
 def binary_cross_entropy_with_logits(
-    logit: Any,
-    label: Any,
-    weight: Any = None,
-    reduction: str = "mean",
-    pos_weight: Any = None,
+    logit: Any, label: Any, weight: Any = None, reduction: str = "mean", pos_weight: Any = None,
     name: None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     r"""Compute the binary cross-entropy of logits.
 
     .. math:: -w\,(p\, l \log \sigma(x) + (1 - l) \log(1 - \sigma(x)))

@@ -123,13 +123,9 @@ class PReLU(Layer):
     """
 
     def __init__(
-        self,
-        num_parameters: int = 1,
-        init: float = 0.25,
-        weight_attr: Any = None,
-        data_format: str = "NCHW",
-        name: str | None = None,
-    ) -> None:
+        self, num_parameters: int = 1, init: float = 0.25, weight_attr: Any = None,
+        data_format: str = "NCHW", name: str | None = None,
+    ) -> None:  # fmt: skip
         super().__init__()
         start = Constant(float(init))
         weight = make_parameter(

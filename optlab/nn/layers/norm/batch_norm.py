@@ -33,18 +33,10 @@ class _BatchNorm(Normalization):
     _format = "NCHW"
 
     def __init__(
-        self,
-        num_features: int,
-        momentum: float = 0.9,
-        epsilon: float = 1e-5,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        data_format: str | None = None,
-        use_global_stats: bool | None = None,
-        name: str | None = None,
-        *,
-        dtype: Any = "float32",
-    ) -> None:
+        self, num_features: int, momentum: float = 0.9, epsilon: float = 1e-5,
+        weight_attr: Any = None, bias_attr: Any = None, data_format: str | None = None,
+        use_global_stats: bool | None = None, name: str | None = None, *, dtype: Any = "float32",
+    ) -> None:  # fmt: skip
         super().__init__()
         data_format = self._format if data_format is None else data_format
         if data_format not in self._formats:
@@ -158,19 +150,11 @@ class BatchNorm(_BatchNorm):
     """
 
     def __init__(
-        self,
-        num_channels: int,
-        act: str | None = None,
-        is_test: bool = False,
-        momentum: float = 0.9,
-        epsilon: float = 1e-5,
-        param_attr: Any = None,
-        bias_attr: Any = None,
-        dtype: Any = "float32",
-        data_layout: str = "NCHW",
-        use_global_stats: bool = False,
+        self, num_channels: int, act: str | None = None, is_test: bool = False,
+        momentum: float = 0.9, epsilon: float = 1e-5, param_attr: Any = None, bias_attr: Any = None,
+        dtype: Any = "float32", data_layout: str = "NCHW", use_global_stats: bool = False,
         trainable_statistics: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         if act is not None and act not in functional.__all__:
             raise ValueError(
                 f"BatchNorm: act must name a function of optlab.nn.functional; got {act!r}."

@@ -28,17 +28,10 @@ class _InstanceNorm(Normalization):
     _formats: tuple[str, ...] = ("NCHW", "NHWC")
 
     def __init__(
-        self,
-        num_features: int,
-        epsilon: float = 1e-5,
-        momentum: float = 0.9,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        data_format: str | None = None,
-        name: str | None = None,
-        *,
-        dtype: Any = "float32",
-    ) -> None:
+        self, num_features: int, epsilon: float = 1e-5, momentum: float = 0.9,
+        weight_attr: Any = None, bias_attr: Any = None, data_format: str | None = None,
+        name: str | None = None, *, dtype: Any = "float32",
+    ) -> None:  # fmt: skip
         super().__init__()
         data_format = self._formats[0] if data_format is None else data_format
         if data_format not in self._formats:

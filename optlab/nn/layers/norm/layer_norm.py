@@ -40,13 +40,9 @@ class Normalization(Layer):
     bias: Parameter | None
 
     def _make_parameters(
-        self,
-        shape: tuple[int, ...],
-        weight_attr: Any,
-        bias_attr: Any,
-        name: str | None,
+        self, shape: tuple[int, ...], weight_attr: Any, bias_attr: Any, name: str | None,
         dtype: Any,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Create scale and shift; both may be omitted."""
         for length in shape:
             if length < 1:
@@ -83,15 +79,9 @@ class LayerNorm(Normalization):
     """
 
     def __init__(
-        self,
-        normalized_shape: int | Sequence[int],
-        epsilon: float = 1e-5,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        name: str | None = None,
-        *,
-        dtype: Any = "float32",
-    ) -> None:
+        self, normalized_shape: int | Sequence[int], epsilon: float = 1e-5, weight_attr: Any = None,
+        bias_attr: Any = None, name: str | None = None, *, dtype: Any = "float32",
+    ) -> None:  # fmt: skip
         super().__init__()
         self.normalized_shape, self.epsilon = as_shape(normalized_shape), epsilon
         self._make_parameters(self.normalized_shape, weight_attr, bias_attr, name, dtype)
@@ -131,14 +121,9 @@ class RMSNorm(Normalization):
     """
 
     def __init__(
-        self,
-        normalized_shape: int | Sequence[int],
-        epsilon: float = 1e-5,
-        weight_attr: Any = None,
-        name: str | None = None,
-        *,
-        dtype: Any = "float32",
-    ) -> None:
+        self, normalized_shape: int | Sequence[int], epsilon: float = 1e-5, weight_attr: Any = None,
+        name: str | None = None, *, dtype: Any = "float32",
+    ) -> None:  # fmt: skip
         super().__init__()
         self.normalized_shape, self.epsilon = as_shape(normalized_shape), epsilon
         self._make_parameters(self.normalized_shape, weight_attr, False, name, dtype)
@@ -177,17 +162,10 @@ class GroupNorm(Normalization):
     """
 
     def __init__(
-        self,
-        num_groups: int,
-        num_channels: int,
-        epsilon: float = 1e-5,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        data_format: str = "NCHW",
-        name: str | None = None,
-        *,
+        self, num_groups: int, num_channels: int, epsilon: float = 1e-5, weight_attr: Any = None,
+        bias_attr: Any = None, data_format: str = "NCHW", name: str | None = None, *,
         dtype: Any = "float32",
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__()
         if num_groups < 1 or num_channels % num_groups:
             raise ValueError(

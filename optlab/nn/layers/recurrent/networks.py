@@ -41,21 +41,11 @@ class _Recurrent(Layer):
     _cell: Callable[..., Any]
 
     def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        direction: str = "forward",
-        time_major: bool = False,
-        dropout: float = 0.0,
-        weight_ih_attr: Any = None,
-        weight_hh_attr: Any = None,
-        bias_ih_attr: Any = None,
-        bias_hh_attr: Any = None,
-        name: str | None = None,
-        *,
-        dtype: Any = "float32",
-    ) -> None:
+        self, input_size: int, hidden_size: int, num_layers: int = 1, direction: str = "forward",
+        time_major: bool = False, dropout: float = 0.0, weight_ih_attr: Any = None,
+        weight_hh_attr: Any = None, bias_ih_attr: Any = None, bias_hh_attr: Any = None,
+        name: str | None = None, *, dtype: Any = "float32",
+    ) -> None:  # fmt: skip
         super().__init__()
         kind = type(self).__name__
         if direction not in ("forward", "bidirect", "bidirectional"):
@@ -168,22 +158,11 @@ class SimpleRNN(_Recurrent):
     """
 
     def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        direction: str = "forward",
-        time_major: bool = False,
-        dropout: float = 0.0,
-        activation: str = "tanh",
-        weight_ih_attr: Any = None,
-        weight_hh_attr: Any = None,
-        bias_ih_attr: Any = None,
-        bias_hh_attr: Any = None,
-        name: str | None = None,
-        *,
-        dtype: Any = "float32",
-    ) -> None:
+        self, input_size: int, hidden_size: int, num_layers: int = 1, direction: str = "forward",
+        time_major: bool = False, dropout: float = 0.0, activation: str = "tanh",
+        weight_ih_attr: Any = None, weight_hh_attr: Any = None, bias_ih_attr: Any = None,
+        bias_hh_attr: Any = None, name: str | None = None, *, dtype: Any = "float32",
+    ) -> None:  # fmt: skip
         self._cell = partial(SimpleRNNCell, activation=activation)
         super().__init__(
             input_size, hidden_size, num_layers, direction, time_major, dropout, weight_ih_attr,
@@ -215,22 +194,11 @@ class LSTM(_Recurrent):
     _states = 2
 
     def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        direction: str = "forward",
-        time_major: bool = False,
-        dropout: float = 0.0,
-        weight_ih_attr: Any = None,
-        weight_hh_attr: Any = None,
-        bias_ih_attr: Any = None,
-        bias_hh_attr: Any = None,
-        proj_size: int = 0,
-        name: str | None = None,
-        *,
-        dtype: Any = "float32",
-    ) -> None:
+        self, input_size: int, hidden_size: int, num_layers: int = 1, direction: str = "forward",
+        time_major: bool = False, dropout: float = 0.0, weight_ih_attr: Any = None,
+        weight_hh_attr: Any = None, bias_ih_attr: Any = None, bias_hh_attr: Any = None,
+        proj_size: int = 0, name: str | None = None, *, dtype: Any = "float32",
+    ) -> None:  # fmt: skip
         self._cell = partial(LSTMCell, proj_size=proj_size)
         super().__init__(
             input_size, hidden_size, num_layers, direction, time_major, dropout, weight_ih_attr,

@@ -65,21 +65,11 @@ class _Block(Layer):
     _parts = 2
 
     def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int,
-        dropout: float = 0.1,
-        activation: str = "relu",
-        attn_dropout: float | None = None,
-        act_dropout: float | None = None,
-        normalize_before: bool = False,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        layer_norm_eps: float = 1e-5,
-        *,
-        dtype: Any = "float32",
-    ) -> None:
+        self, d_model: int, nhead: int, dim_feedforward: int, dropout: float = 0.1,
+        activation: str = "relu", attn_dropout: float | None = None,
+        act_dropout: float | None = None, normalize_before: bool = False, weight_attr: Any = None,
+        bias_attr: Any = None, layer_norm_eps: float = 1e-5, *, dtype: Any = "float32",
+    ) -> None:  # fmt: skip
         super().__init__()
         name = type(self).__name__
         if activation not in _ACTIVATIONS:
@@ -185,13 +175,9 @@ class TransformerDecoderLayer(_Block):
     _parts = 3
 
     def forward(
-        self,
-        tgt: Any,
-        memory: Any,
-        tgt_mask: Any = None,
-        memory_mask: Any = None,
+        self, tgt: Any, memory: Any, tgt_mask: Any = None, memory_mask: Any = None,
         cache: Any = None,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         """Return the output, and the pair of new caches if a pair was given."""
         own, other = (None, None) if cache is None else cache
         after = []
@@ -298,13 +284,9 @@ class TransformerDecoder(Layer):
         self.num_layers, self.norm = num_layers, norm
 
     def forward(
-        self,
-        tgt: Any,
-        memory: Any,
-        tgt_mask: Any = None,
-        memory_mask: Any = None,
+        self, tgt: Any, memory: Any, tgt_mask: Any = None, memory_mask: Any = None,
         cache: Any = None,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         """Return the output, and the list of new pairs of caches if a list was given."""
         caches = []
         for i, layer in enumerate(self.layers):

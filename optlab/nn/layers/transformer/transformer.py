@@ -78,24 +78,13 @@ class Transformer(Layer):
     """
 
     def __init__(
-        self,
-        d_model: int = 512,
-        nhead: int = 8,
-        num_encoder_layers: int = 6,
-        num_decoder_layers: int = 6,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: str = "relu",
-        attn_dropout: float | None = None,
-        act_dropout: float | None = None,
-        normalize_before: bool = False,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        custom_encoder: Layer | None = None,
-        custom_decoder: Layer | None = None,
-        *,
-        dtype: Any = "float32",
-    ) -> None:
+        self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6, dim_feedforward: int = 2048, dropout: float = 0.1,
+        activation: str = "relu", attn_dropout: float | None = None,
+        act_dropout: float | None = None, normalize_before: bool = False, weight_attr: Any = None,
+        bias_attr: Any = None, custom_encoder: Layer | None = None,
+        custom_decoder: Layer | None = None, *, dtype: Any = "float32",
+    ) -> None:  # fmt: skip
         super().__init__()
         self.d_model, self.nhead = d_model, nhead
         weights, biases = (
@@ -116,13 +105,9 @@ class Transformer(Layer):
         )
 
     def forward(
-        self,
-        src: Any,
-        tgt: Any,
-        src_mask: Any = None,
-        tgt_mask: Any = None,
+        self, src: Any, tgt: Any, src_mask: Any = None, tgt_mask: Any = None,
         memory_mask: Any = None,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         """Encode `src`, and decode `tgt` with it.
 
         Parameters
