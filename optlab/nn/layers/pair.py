@@ -49,13 +49,9 @@ class Bilinear(Layer):
         )  # fmt: skip
         self.weight = require_parameter(weight, "Bilinear", "weight_attr")
         self.bias = make_parameter(
-            (1, out_features),
-            bias_attr,
-            "bias_attr",
-            dtype,
-            Constant(0.0),
+            (1, out_features), bias_attr, "bias_attr", dtype, Constant(0.0),
             parameter_name(name, "bias"),
-        )
+        )  # fmt: skip
 
     def forward(self, x1: Any, x2: Any) -> Tensor:
         """Apply the bilinear form."""

@@ -129,13 +129,9 @@ class PReLU(Layer):
         super().__init__()
         start = Constant(float(init))
         weight = make_parameter(
-            (num_parameters,),
-            weight_attr,
-            "weight_attr",
-            "float32",
-            start,
+            (num_parameters,), weight_attr, "weight_attr", "float32", start,
             parameter_name(name, "weight"),
-        )
+        )  # fmt: skip
         self.weight = require_parameter(weight, "PReLU", "weight_attr")
         self.data_format = data_format
 

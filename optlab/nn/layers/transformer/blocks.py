@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from optlab.autograd.tensor.tensor import Tensor
 from optlab.nn import functional
 from optlab.nn.base.layer import Layer
-from optlab.nn.docstrings import inherit_docstring
+from optlab.nn.docstrings import documented_like, inherit_docstring
 from optlab.nn.layers.containers import LayerList
 from optlab.nn.layers.dropout import Dropout
 from optlab.nn.layers.linear import Linear
@@ -205,16 +205,37 @@ class TransformerDecoderLayer(_Block):
         )
 
 
-def _copies(layer: Any, count: int, kind: type[_Block], stack: str) -> LayerList:
-    """Return the layer and copies of it with initial values of their own."""
-    if not isinstance(layer, kind):
-        raise TypeError(f"{stack} takes a {kind.__name__}; got {type(layer).__name__}.")
-    if count < 1:
-        raise ValueError(f"{stack} has at least 1 layer; got num_layers={count!r}.")
-    return LayerList([layer, *(type(layer)(**layer._settings) for _ in range(count - 1))])
+class _Stack(Layer):
+    """Base class of encoder and decoder: layers in a chain, then an optional normalization."""
+
+    #: The class of the layers.
+    _kind: ClassVar[type[_Block]]
+
+    def _fill(self, first: Any, count: int, norm: Layer | None) -> None:
+        """Set the first layer and copies of it with initial values of their own."""
+        stack = type(self).__name__
+        if not isinstance(first, self._kind):
+            raise TypeError(f"{stack} takes a {self._kind.__name__}; got {type(first).__name__}.")
+        if count < 1:
+            raise ValueError(f"{stack} has at least 1 layer; got num_layers={count!r}.")
+        copies = (type(first)(**first._settings) for _ in range(count - 1))
+        self.layers = LayerList([first, *copies])
+        self.num_layers, self.norm = count, norm
+
+    def _run(self, x: Any, others: tuple[Any, ...], cache: Any) -> Any:
+        """Return the output, and the list of new caches if a list was given."""
+        caches = []
+        for i, layer in enumerate(self.layers):
+            if cache is None:
+                x = layer(x, *others)
+            else:
+                x, new = layer(x, *others, cache[i])
+                caches.append(new)
+        y: Tensor = x if self.norm is None else self.norm(x)
+        return y if cache is None else (y, caches)
 
 
-class TransformerEncoder(Layer):
+class TransformerEncoder(_Stack):
     """Apply several `TransformerEncoderLayer` in a chain.
 
     Parameters
@@ -233,40 +254,29 @@ class TransformerEncoder(Layer):
     (3, 5, 8)
     """
 
+    _kind = TransformerEncoderLayer
+
     def __init__(self, encoder_layer: Any, num_layers: int, norm: Layer | None = None) -> None:
         super().__init__()
-        self.layers = _copies(
-            encoder_layer, num_layers, TransformerEncoderLayer, "TransformerEncoder"
-        )
-        self.num_layers, self.norm = num_layers, norm
+        self._fill(encoder_layer, num_layers, norm)
 
     def forward(self, src: Any, src_mask: Any = None, cache: Any = None) -> Any:
         """Return the output, and the list of new caches if a list was given."""
-        caches = []
-        for i, layer in enumerate(self.layers):
-            if cache is None:
-                src = layer(src, src_mask)
-            else:
-                src, new = layer(src, src_mask, cache[i])
-                caches.append(new)
-        y: Tensor = src if self.norm is None else self.norm(src)
-        return y if cache is None else (y, caches)
+        return self._run(src, (src_mask,), cache)
 
     def gen_cache(self, src: Any) -> list[Any]:
         """Return an empty cache for each layer."""
         return [layer.gen_cache(src) for layer in self.layers]
 
 
-class TransformerDecoder(Layer):
+@documented_like(TransformerEncoder)
+class TransformerDecoder(_Stack):
     """Apply several `TransformerDecoderLayer` in a chain.
 
     Parameters
     ----------
     decoder_layer : TransformerDecoderLayer
         First layer; the others have its settings, and initial values of their own.
-    num_layers : int
-    norm : LayerNorm, optional
-        Normalization of the output.
 
     Examples
     --------
@@ -276,27 +286,18 @@ class TransformerDecoder(Layer):
     (3, 5, 8)
     """
 
+    _kind = TransformerDecoderLayer
+
     def __init__(self, decoder_layer: Any, num_layers: int, norm: Layer | None = None) -> None:
         super().__init__()
-        self.layers = _copies(
-            decoder_layer, num_layers, TransformerDecoderLayer, "TransformerDecoder"
-        )
-        self.num_layers, self.norm = num_layers, norm
+        self._fill(decoder_layer, num_layers, norm)
 
     def forward(
         self, tgt: Any, memory: Any, tgt_mask: Any = None, memory_mask: Any = None,
         cache: Any = None,
     ) -> Any:  # fmt: skip
         """Return the output, and the list of new pairs of caches if a list was given."""
-        caches = []
-        for i, layer in enumerate(self.layers):
-            if cache is None:
-                tgt = layer(tgt, memory, tgt_mask, memory_mask)
-            else:
-                tgt, new = layer(tgt, memory, tgt_mask, memory_mask, cache[i])
-                caches.append(new)
-        y: Tensor = tgt if self.norm is None else self.norm(tgt)
-        return y if cache is None else (y, caches)
+        return self._run(tgt, (memory, tgt_mask, memory_mask), cache)
 
     def gen_cache(self, memory: Any, do_zip: bool = False) -> list[Any]:
         """Return a pair of caches for each layer; with `do_zip`, a list for each kind instead."""
