@@ -171,13 +171,9 @@ class Layer(State, Hookable):
     # Creating parameters ------------------------------------------------------------------------
 
     def create_parameter(
-        self,
-        shape: Any,
-        attr: Any = None,
-        dtype: Any = None,
-        is_bias: bool = False,
+        self, shape: Any, attr: Any = None, dtype: Any = None, is_bias: bool = False,
         default_initializer: Initializer | None = None,
-    ) -> Parameter | None:
+    ) -> Parameter | None:  # fmt: skip
         """Create a parameter; assigned to an attribute, it belongs to this layer.
 
         Parameters

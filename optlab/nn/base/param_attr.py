@@ -40,15 +40,10 @@ class ParamAttr:
     """
 
     def __init__(
-        self,
-        name: str | None = None,
-        initializer: Initializer | None = None,
-        learning_rate: float = 1.0,
-        regularizer: Any = None,
-        trainable: bool = True,
-        do_model_average: bool = True,
-        need_clip: bool = True,
-    ) -> None:
+        self, name: str | None = None, initializer: Initializer | None = None,
+        learning_rate: float = 1.0, regularizer: Any = None, trainable: bool = True,
+        do_model_average: bool = True, need_clip: bool = True,
+    ) -> None:  # fmt: skip
         if name is not None and not isinstance(name, str):
             raise TypeError(f"ParamAttr: name must be text; got {name!r}.")
         if initializer is not None and not isinstance(initializer, Initializer):
@@ -103,13 +98,9 @@ def as_attr(attr: Any, argument: str = "attr") -> ParamAttr | None:
 
 
 def make_parameter(
-    shape: tuple[int, ...],
-    attr: Any,
-    argument: str,
-    dtype: Any,
-    default: Initializer,
+    shape: tuple[int, ...], attr: Any, argument: str, dtype: Any, default: Initializer,
     name: str | None = None,
-) -> Parameter | None:
+) -> Parameter | None:  # fmt: skip
     """Create a parameter of a layer from the value of ``weight_attr=``; None for False."""
     settings = as_attr(attr, argument)
     if settings is None:
@@ -138,13 +129,9 @@ def parameter_name(name: str | None, role: str) -> str | None:
 
 
 def create_parameter(
-    shape: Any,
-    dtype: Any = "float32",
-    name: str | None = None,
-    attr: Any = None,
-    is_bias: bool = False,
-    default_initializer: Initializer | None = None,
-) -> Parameter:
+    shape: Any, dtype: Any = "float32", name: str | None = None, attr: Any = None,
+    is_bias: bool = False, default_initializer: Initializer | None = None,
+) -> Parameter:  # fmt: skip
     """Create a parameter.
 
     Parameters

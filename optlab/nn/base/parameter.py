@@ -41,14 +41,9 @@ class Parameter(Tensor):
     __slots__ = ("_learning_rate", "_name", "_regularizer", "need_clip")
 
     def __init__(
-        self,
-        data: Any,
-        name: str | None = None,
-        trainable: bool = True,
-        learning_rate: float = 1.0,
-        regularizer: Any = None,
-        need_clip: bool = True,
-    ) -> None:
+        self, data: Any, name: str | None = None, trainable: bool = True,
+        learning_rate: float = 1.0, regularizer: Any = None, need_clip: bool = True,
+    ) -> None:  # fmt: skip
         array = to_tensor(data).data
         if array.dtype.kind in "iub":
             array = array.astype(DEFAULT_DTYPE)

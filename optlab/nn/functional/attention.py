@@ -196,18 +196,10 @@ def _check(query: Any, key: Any, value: Any, gqa: bool) -> None:
 
 
 def scaled_dot_product_attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    attn_mask: Any = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    training: bool = True,
-    backend: None = None,
-    scale: float | None = None,
-    enable_gqa: bool = True,
-    name: None = None,
-) -> Tensor:
+    query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
+    is_causal: bool = False, training: bool = True, backend: None = None,
+    scale: float | None = None, enable_gqa: bool = True, name: None = None,
+) -> Tensor:  # fmt: skip
     r"""Apply scaled dot-product attention.
 
     .. math:: y = \mathrm{softmax}\left(\frac{Q K^\top}{\sqrt{d}} + M\right) V

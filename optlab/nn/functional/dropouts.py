@@ -13,17 +13,14 @@ from optlab.autograd.tensor.tensor import Tensor
 from optlab.backend.arrays import as_array, as_float
 from optlab.backend.dtypes import is_floating
 from optlab.backend.random import next_key
+from optlab.nn.docstrings import documented_like
 from optlab.nn.functional.arguments import channel_axis, no_name, scores
 
 
 def dropout(
-    x: Any,
-    p: float = 0.5,
-    axis: int | Sequence[int] | None = None,
-    training: bool = True,
-    mode: str = "upscale_in_train",
-    name: None = None,
-) -> Tensor:
+    x: Any, p: float = 0.5, axis: int | Sequence[int] | None = None, training: bool = True,
+    mode: str = "upscale_in_train", name: None = None,
+) -> Tensor:  # fmt: skip
     """Apply dropout: set elements to 0 at random in training.
 
     Only the random key is saved: the backward pass draws the same mask again.
@@ -114,20 +111,11 @@ def dropout2d(
     return _channel_dropout("dropout2d", x, p, training, data_format, 4, name)
 
 
+@documented_like(dropout2d, dims=3)
 def dropout3d(
     x: Any, p: float = 0.5, training: bool = True, data_format: str = "NCDHW", name: None = None
 ) -> Tensor:
     """Apply 3-D channel dropout: set whole channels of volumes to 0 at random in training.
-
-    Parameters
-    ----------
-    x : Tensor, shape [N, C, D, H, W] or [N, D, H, W, C]
-    p : float
-        Probability of a channel to be zeroed; the others are divided by 1 - p.
-    training : bool
-        Whether channels are dropped; if False, x is returned unchanged.
-    data_format : {'NCDHW', 'NDHWC'}
-        Position of the channel axis.
 
     Raises
     ------

@@ -18,14 +18,9 @@ MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "cir
 
 
 def pad(
-    x: Any,
-    pad: Any,
-    mode: str = "constant",
-    value: Any = 0.0,
-    data_format: str | None = None,
-    pad_from_left_axis: bool = True,
-    name: None = None,
-) -> Tensor:
+    x: Any, pad: Any, mode: str = "constant", value: Any = 0.0, data_format: str | None = None,
+    pad_from_left_axis: bool = True, name: None = None,
+) -> Tensor:  # fmt: skip
     """Pad an array.
 
     Parameters

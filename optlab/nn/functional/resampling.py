@@ -29,17 +29,10 @@ _OTHER_NAMES = {"NCW": "NCL", "NWC": "NLC"}
 
 
 def interpolate(
-    x: Any,
-    size: Any = None,
-    scale_factor: Any = None,
-    mode: str = "nearest",
-    align_corners: bool = False,
-    align_mode: int = 0,
-    data_format: str | None = None,
-    recompute_scale_factor: bool | None = None,
-    antialias: bool = False,
-    name: None = None,
-) -> Tensor:
+    x: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
+    align_corners: bool = False, align_mode: int = 0, data_format: str | None = None,
+    recompute_scale_factor: bool | None = None, antialias: bool = False, name: None = None,
+) -> Tensor:  # fmt: skip
     r"""Resample sequences, images or volumes to another size.
 
     Element i of the result is read around :math:`s = r (i + \frac12) - \frac12` in x, where r is
@@ -143,15 +136,10 @@ def interpolate(
 
 
 def upsample(
-    x: Any,
-    size: Any = None,
-    scale_factor: Any = None,
-    mode: str = "nearest",
-    align_corners: bool = False,
-    align_mode: int = 0,
-    data_format: str | None = None,
+    x: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
+    align_corners: bool = False, align_mode: int = 0, data_format: str | None = None,
     name: None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Resample sequences, images or volumes: another name of `interpolate`.
 
     Examples

@@ -8,19 +8,16 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.tensor.tensor import Tensor, apply
+from optlab.nn.docstrings import documented_like
 from optlab.nn.functional import windows
 from optlab.nn.functional.arguments import no_name, scores
 from optlab.nn.functional.conv.rules import FOLDED, UNFOLDED
 
 
 def unfold(
-    x: Any,
-    kernel_sizes: Any,
-    strides: Any = 1,
-    paddings: Any = 0,
-    dilations: Any = 1,
+    x: Any, kernel_sizes: Any, strides: Any = 1, paddings: Any = 0, dilations: Any = 1,
     name: None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Extract sliding patches of images as columns (im2col).
 
     Parameters
@@ -65,15 +62,11 @@ def unfold(
     return apply(UNFOLDED, (x,), static)
 
 
+@documented_like(unfold)
 def fold(
-    x: Any,
-    output_sizes: Any,
-    kernel_sizes: Any,
-    strides: Any = 1,
-    paddings: Any = 0,
-    dilations: Any = 1,
-    name: None = None,
-) -> Tensor:
+    x: Any, output_sizes: Any, kernel_sizes: Any, strides: Any = 1, paddings: Any = 0,
+    dilations: Any = 1, name: None = None,
+) -> Tensor:  # fmt: skip
     """Add patches to where `unfold` read them (col2im); overlaps add up.
 
     Parameters
@@ -81,14 +74,6 @@ def fold(
     x : Tensor of shape [N, C KH KW, L]
     output_sizes : int or list of int
         Size [H, W] of the images.
-    kernel_sizes : int or list of int
-        Size of a patch.
-    strides : int or list of int
-        Step from one patch to the next.
-    paddings : int or list of int
-        Zero padding: one number, ``[height, width]`` or ``[top, left, bottom, right]``.
-    dilations : int or list of int
-        Spacing between the elements of a patch.
 
     Returns
     -------

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from optlab.backend.random import next_key
+from optlab.nn.docstrings import inherit_docstring
 from optlab.nn.initializer.laws import Initializer
 
 
@@ -57,7 +58,15 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 
 class _Xavier(Initializer):
-    """Base class of Xavier initialization."""
+    """Base class of Xavier initialization.
+
+    Parameters
+    ----------
+    fan_in, fan_out : float, optional
+        Numbers of inputs and outputs; by default those of the shape.
+    gain : float
+        Factor g, see `calculate_gain`.
+    """
 
     def __init__(
         self, fan_in: float | None = None, fan_out: float | None = None, gain: float = 1.0
@@ -72,18 +81,12 @@ class _Xavier(Initializer):
         return self.gain * math.sqrt(2 / (fan_in + fan_out))
 
 
+@inherit_docstring
 class XavierUniform(_Xavier):
     r"""Uniform distribution on :math:`\pm g \sqrt{6 / (in + out)}`.
 
     It keeps the variance of activations and gradients about equal across layers of tanh.
     Source: Glorot and Bengio 2010.
-
-    Parameters
-    ----------
-    fan_in, fan_out : float, optional
-        Numbers of inputs and outputs; by default those of the shape.
-    gain : float
-        Factor g, see `calculate_gain`.
 
     Examples
     --------
@@ -97,17 +100,11 @@ class XavierUniform(_Xavier):
         return next_key().generator().uniform(-bound, bound, shape)
 
 
+@inherit_docstring
 class XavierNormal(_Xavier):
     r"""Normal distribution with standard deviation :math:`g \sqrt{2 / (in + out)}`.
 
     Source: Glorot and Bengio 2010.
-
-    Parameters
-    ----------
-    fan_in, fan_out : float, optional
-        Numbers of inputs and outputs; by default those of the shape.
-    gain : float
-        Factor g, see `calculate_gain`.
 
     Examples
     --------
@@ -121,15 +118,24 @@ class XavierNormal(_Xavier):
 
 
 class _Kaiming(Initializer):
-    """Base class of Kaiming initialization."""
+    """Base class of Kaiming initialization.
+
+    Parameters
+    ----------
+    fan_in : float, optional
+        Number of inputs; by default that of the shape.
+    negative_slope : float
+        Slope of 'leaky_relu'.
+    nonlinearity : str
+        Activation that follows; its gain is g, see `calculate_gain`.
+    mode : {'fan_in', 'fan_out'}
+        Whether to keep the variance of activations or of gradients.
+    """
 
     def __init__(
-        self,
-        fan_in: float | None = None,
-        negative_slope: float = 0.0,
-        nonlinearity: str = "relu",
+        self, fan_in: float | None = None, negative_slope: float = 0.0, nonlinearity: str = "relu",
         mode: str = "fan_in",
-    ) -> None:
+    ) -> None:  # fmt: skip
         if mode not in ("fan_in", "fan_out"):
             raise ValueError(f"mode must be 'fan_in' or 'fan_out'; got {mode!r}.")
         self.gain = calculate_gain(nonlinearity, negative_slope)
@@ -143,21 +149,11 @@ class _Kaiming(Initializer):
         return self.gain / math.sqrt(fan)
 
 
+@inherit_docstring
 class KaimingUniform(_Kaiming):
     r"""Uniform distribution on :math:`\pm g \sqrt{3 / in}`, for layers of ReLU.
 
     Source: He et al. 2015.
-
-    Parameters
-    ----------
-    fan_in : float, optional
-        Number of inputs; by default that of the shape.
-    negative_slope : float
-        Slope of 'leaky_relu'.
-    nonlinearity : str
-        Activation that follows; its gain is g, see `calculate_gain`.
-    mode : {'fan_in', 'fan_out'}
-        Whether to keep the variance of activations or of gradients.
 
     Examples
     --------
@@ -171,21 +167,11 @@ class KaimingUniform(_Kaiming):
         return next_key().generator().uniform(-bound, bound, shape)
 
 
+@inherit_docstring
 class KaimingNormal(_Kaiming):
     r"""Normal distribution with standard deviation :math:`g / \sqrt{in}`, for layers of ReLU.
 
     Source: He et al. 2015.
-
-    Parameters
-    ----------
-    fan_in : float, optional
-        Number of inputs; by default that of the shape.
-    negative_slope : float
-        Slope of 'leaky_relu'.
-    nonlinearity : str
-        Activation that follows; its gain is g, see `calculate_gain`.
-    mode : {'fan_in', 'fan_out'}
-        Whether to keep the variance of activations or of gradients.
 
     Examples
     --------

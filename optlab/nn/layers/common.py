@@ -139,16 +139,10 @@ class Embedding(Layer):
     """
 
     def __init__(
-        self,
-        num_embeddings: int,
-        embedding_dim: int,
-        padding_idx: int | None = None,
-        sparse: bool = False,
-        weight_attr: Any = None,
-        name: str | None = None,
-        *,
+        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None,
+        sparse: bool = False, weight_attr: Any = None, name: str | None = None, *,
         dtype: Any = "float32",
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__()
         for argument, length in (
             ("num_embeddings", num_embeddings), ("embedding_dim", embedding_dim),

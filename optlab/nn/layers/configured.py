@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
 
 from optlab.nn.base.layer import Layer
+from optlab.nn.docstrings import Entry, complete_docstring
 from optlab.nn.functional.arguments import REDUCTIONS, check_reduction
-from optlab.nn.layers.docstrings import Entry, complete_docstring
 
 _NAME = {"name": Entry("str, optional", "    Shown by ``repr``.")}
 

@@ -9,7 +9,17 @@ from optlab.nn import functional
 from optlab.nn.layers.configured import Unary
 
 
-class Dropout(Unary, function=functional.dropout):
+class _Dropout(Unary, settings=True):
+    """Base class of dropout."""
+
+    p: float = 0.5
+
+    def forward(self, x: Any) -> Any:
+        """Apply dropout in training."""
+        return self._call_function(x, training=self.training)
+
+
+class Dropout(_Dropout, function=functional.dropout):
     """Zero elements at random in training.
 
     Examples
@@ -21,7 +31,6 @@ class Dropout(Unary, function=functional.dropout):
     Tensor([1., 1.], dtype=float32)
     """
 
-    p: float = 0.5
     axis: int | Sequence[int] | None = None
     mode: str = "upscale_in_train"
     name: str | None = None
@@ -31,12 +40,8 @@ class Dropout(Unary, function=functional.dropout):
             [0.0], self.p, mode=self.mode, training=False
         )  # raises for wrong settings
 
-    def forward(self, x: Any) -> Any:
-        """Apply dropout in training."""
-        return self._call_function(x, training=self.training)
 
-
-class Dropout2D(Unary, function=functional.dropout2d):
+class Dropout2D(_Dropout, function=functional.dropout2d):
     """Zero whole channels of images at random in training.
 
     Examples
@@ -46,16 +51,11 @@ class Dropout2D(Unary, function=functional.dropout2d):
     Tensor([1., 1.], dtype=float32)
     """
 
-    p: float = 0.5
     data_format: str = "NCHW"
     name: str | None = None
 
-    def forward(self, x: Any) -> Any:
-        """Apply dropout in training."""
-        return self._call_function(x, training=self.training)
 
-
-class Dropout3D(Unary, function=functional.dropout3d):
+class Dropout3D(_Dropout, function=functional.dropout3d):
     """Zero whole channels of volumes at random in training.
 
     Examples
@@ -65,16 +65,11 @@ class Dropout3D(Unary, function=functional.dropout3d):
     Tensor([1., 1.], dtype=float32)
     """
 
-    p: float = 0.5
     data_format: str = "NCDHW"
     name: str | None = None
 
-    def forward(self, x: Any) -> Any:
-        """Apply dropout in training."""
-        return self._call_function(x, training=self.training)
 
-
-class AlphaDropout(Unary, function=functional.alpha_dropout):
+class AlphaDropout(_Dropout, function=functional.alpha_dropout):
     """Apply alpha dropout in training, which keeps the mean 0 and variance 1 of SELU.
 
     Examples
@@ -84,9 +79,4 @@ class AlphaDropout(Unary, function=functional.alpha_dropout):
     Tensor([1., 1.], dtype=float32)
     """
 
-    p: float = 0.5
     name: str | None = None
-
-    def forward(self, x: Any) -> Any:
-        """Apply dropout in training."""
-        return self._call_function(x, training=self.training)

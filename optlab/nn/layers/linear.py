@@ -40,17 +40,10 @@ class Linear(Layer):
     """
 
     def __init__(
-        self,
-        in_features: int,
-        out_features: int,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        name: str | None = None,
-        *,
-        weight_initializer: Initializer | None = None,
-        bias_initializer: Initializer | None = None,
-        dtype: Any = "float32",
-    ) -> None:
+        self, in_features: int, out_features: int, weight_attr: Any = None, bias_attr: Any = None,
+        name: str | None = None, *, weight_initializer: Initializer | None = None,
+        bias_initializer: Initializer | None = None, dtype: Any = "float32",
+    ) -> None:  # fmt: skip
         super().__init__()
         for argument, length in (("in_features", in_features), ("out_features", out_features)):
             if not isinstance(length, (int, np.integer)) or length < 1:

@@ -36,16 +36,9 @@ class Bilinear(Layer):
     """
 
     def __init__(
-        self,
-        in1_features: int,
-        in2_features: int,
-        out_features: int,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        name: str | None = None,
-        *,
-        dtype: Any = "float32",
-    ) -> None:
+        self, in1_features: int, in2_features: int, out_features: int, weight_attr: Any = None,
+        bias_attr: Any = None, name: str | None = None, *, dtype: Any = "float32",
+    ) -> None:  # fmt: skip
         super().__init__()
         self.in1_features, self.in2_features = in1_features, in2_features
         self.out_features = out_features
@@ -56,13 +49,9 @@ class Bilinear(Layer):
         )  # fmt: skip
         self.weight = require_parameter(weight, "Bilinear", "weight_attr")
         self.bias = make_parameter(
-            (1, out_features),
-            bias_attr,
-            "bias_attr",
-            dtype,
-            Constant(0.0),
+            (1, out_features), bias_attr, "bias_attr", dtype, Constant(0.0),
             parameter_name(name, "bias"),
-        )
+        )  # fmt: skip
 
     def forward(self, x1: Any, x2: Any) -> Tensor:
         """Apply the bilinear form."""

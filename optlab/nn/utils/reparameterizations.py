@@ -12,6 +12,7 @@ from optlab.autograd.tensor.tensor import Tensor, raw
 from optlab.backend.ensemble import EnsembleArray, EnsembleError
 from optlab.nn.base.layer import Layer
 from optlab.nn.base.parameter import Parameter
+from optlab.nn.docstrings import documented_like
 
 
 class _Reparameterization:
@@ -164,18 +165,13 @@ def weight_norm(layer: Any, name: str = "weight", dim: int | None = 0) -> Any:
     return layer
 
 
+@documented_like(weight_norm)
 def remove_weight_norm(layer: Any, name: str = "weight") -> Any:
     """Undo `weight_norm`: make one parameter of norm and direction again.
 
     Parameters
     ----------
     layer : Layer
-    name : str
-
-    Returns
-    -------
-    Layer
-        The layer itself.
 
     Raises
     ------
@@ -250,13 +246,11 @@ class _SpectralNorm(_Reparameterization):
             u[...], v[...] = Tensor(left), Tensor(right)
 
 
+@documented_like(weight_norm)
 def spectral_norm(
-    layer: Any,
-    name: str = "weight",
-    n_power_iterations: int = 1,
-    eps: float = 1e-12,
+    layer: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12,
     dim: int | None = None,
-) -> Any:
+) -> Any:  # fmt: skip
     r"""Apply spectral normalization to a layer: divide a weight by its largest singular value.
 
     .. math:: w = w_o / \sigma(w_o)
@@ -266,7 +260,6 @@ def spectral_norm(
     layer : Layer
         Its parameter `name` is replaced by ``name_orig``, and computed from it at each call. The
         singular vectors are the buffers ``name_u`` and ``name_v``.
-    name : str
     n_power_iterations : int
         Power iterations of each call in training.
     eps : float
@@ -274,16 +267,6 @@ def spectral_norm(
     dim : int, optional
         Axis of the rows of the weight as a matrix; by default that of the outputs: 1 for `Linear`
         and transposed convolutions, otherwise 0.
-
-    Returns
-    -------
-    Layer
-        The layer itself.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If there is no such parameter or axis, or it is reparameterized already.
 
     Notes
     -----

@@ -15,6 +15,7 @@ from optlab.autograd.rules.guarded import where_mask
 from optlab.autograd.tape.half_precision import rounded
 from optlab.autograd.tensor.tensor import Tensor, apply
 from optlab.backend.dtypes import is_half
+from optlab.nn.docstrings import documented_like
 from optlab.nn.functional.arguments import MANY, bounded, channel_axis, no_name, scores
 
 
@@ -58,14 +59,11 @@ CUT = rule(
 )
 
 
+@documented_like(relu)
 def relu6(x: Any, name: None = None) -> Tensor:
     """Apply ReLU6, min(max(x, 0), 6); its derivative at 0 and 6 is 0.
 
     Source: Krizhevsky 2010, "Convolutional deep belief networks on CIFAR-10".
-
-    Parameters
-    ----------
-    x : Tensor or array
 
     Examples
     --------
@@ -151,14 +149,11 @@ HARD_SWISH = rule(
 )
 
 
+@documented_like(relu)
 def hardswish(x: Any, name: None = None) -> Tensor:
     """Apply hard swish, x * min(max(x + 3, 0), 6) / 6; its derivative is 0 at -3 and 1 at 3.
 
     Source: Howard et al. 2019, "Searching for MobileNetV3".
-
-    Parameters
-    ----------
-    x : Tensor or array
 
     Examples
     --------

@@ -9,6 +9,7 @@ import numpy as np
 from optlab.autograd.operation import rule
 from optlab.autograd.rules.guarded import where_mask
 from optlab.autograd.tensor.tensor import Tensor, apply
+from optlab.nn.docstrings import documented_like
 from optlab.nn.functional.arguments import bounded, no_name, scores
 
 
@@ -54,19 +55,9 @@ def hardshrink(x: Any, threshold: float = 0.5, name: None = None) -> Tensor:
     return apply(HARD_SHRINK, (scores(x),), _threshold(threshold, "hardshrink"))
 
 
+@documented_like(hardshrink)
 def softshrink(x: Any, threshold: float = 0.5, name: None = None) -> Tensor:
     """Apply soft shrinkage: sign(x) max(|x| - threshold, 0).
-
-    Parameters
-    ----------
-    x : Tensor or array
-    threshold : float
-        At least 0.
-
-    Raises
-    ------
-    ValueError
-        If `threshold` is negative.
 
     Examples
     --------

@@ -11,6 +11,7 @@ from optlab.autograd.rules.elementwise import TANH
 from optlab.autograd.rules.guarded import run_or_record
 from optlab.autograd.rules.reductions import aggregates
 from optlab.autograd.tensor.tensor import Tensor, apply
+from optlab.nn.docstrings import documented_like
 from optlab.nn.functional.arguments import bounded, inner, no_name, scores, total
 
 
@@ -44,12 +45,9 @@ def _sigmoid(x: Any) -> Any:
 SIGMOID = rule(_sigmoid, lambda g, y: g * (y * (1 - y)))
 
 
+@documented_like(tanh)
 def sigmoid(x: Any, name: None = None) -> Tensor:
     r"""Apply the logistic sigmoid :math:`1 / (1 + e^{-x})`, without overflow for large -x.
-
-    Parameters
-    ----------
-    x : Tensor or array
 
     Examples
     --------
@@ -74,12 +72,9 @@ def _log_sigmoid(x: Any) -> Any:
 LOG_SIGMOID = rule(_log_sigmoid, lambda g, y: -g * np.expm1(y))
 
 
+@documented_like(tanh)
 def log_sigmoid(x: Any, name: None = None) -> Tensor:
     r"""Apply the log-sigmoid :math:`-\log(1 + e^{-x})`, without overflow.
-
-    Parameters
-    ----------
-    x : Tensor or array
 
     Examples
     --------
@@ -192,12 +187,9 @@ def silu(x: Any, inplace: bool = False, name: None = None) -> Tensor:
     return apply(SILU, (scores(x),))
 
 
+@documented_like(tanh)
 def swish(x: Any, name: None = None) -> Tensor:
     r"""Apply swish, :math:`x / (1 + e^{-x})`: another name of `silu`.
-
-    Parameters
-    ----------
-    x : Tensor or array
 
     Examples
     --------
@@ -228,14 +220,11 @@ def _mish_derivative(x: Any) -> Any:
 MISH = rule(_mish, lambda g, x: g * _mish_derivative(x))
 
 
+@documented_like(tanh)
 def mish(x: Any, name: None = None) -> Tensor:
     r"""Apply Mish, :math:`x \tanh(\log(1 + e^x))`.
 
     Source: Misra 2020, "Mish: a self regularized non-monotonic activation function".
-
-    Parameters
-    ----------
-    x : Tensor or array
 
     Examples
     --------
@@ -255,12 +244,9 @@ def _softsign(x: Any) -> Any:
 SOFTSIGN = rule(_softsign, lambda g, y: g * np.square(1 - np.abs(y)))
 
 
+@documented_like(tanh)
 def softsign(x: Any, name: None = None) -> Tensor:
     """Apply softsign, x / (1 + |x|).
-
-    Parameters
-    ----------
-    x : Tensor or array
 
     Examples
     --------
@@ -419,16 +405,9 @@ def _softmax(x: Any, axis: int = -1) -> Any:
 SOFTMAX = rule(_softmax, lambda g, y, axis=-1: y * (g - inner(g, y, axis)), static="axis")
 
 
+@documented_like(log_softmax)
 def softmax(x: Any, axis: int = -1, dtype: Any = None, name: None = None) -> Tensor:
     """Apply softmax, exp(x) / sum(exp(x)) along `axis`, without overflow for large x.
-
-    Parameters
-    ----------
-    x : Tensor or array
-    axis : int
-        Axis of the classes.
-    dtype : str, optional
-        Dtype to which x is cast first.
 
     Examples
     --------

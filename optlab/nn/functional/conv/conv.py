@@ -9,36 +9,11 @@ import numpy as np
 from optlab.autograd.tensor.tensor import Tensor, apply
 from optlab.backend.arrays import as_array
 from optlab.backend.dtypes import is_floating
+from optlab.nn.docstrings import documented_like
 from optlab.nn.functional import windows
 from optlab.nn.functional.affine import cast_to_weight
 from optlab.nn.functional.arguments import no_name
 from optlab.nn.functional.conv.rules import BIASED_CONVOLUTION, CONVOLUTION
-
-
-def conv1d(
-    x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
-    groups: int = 1, data_format: str = "NCL", name: None = None,
-) -> Tensor:  # fmt: skip
-    r"""Apply 1-D convolution; see `conv2d` for all arguments.
-
-    .. math:: y_{n,o,i} = b_o + \sum_{c,k} w_{o,c,k}\, x_{n,c,\,i s + k d - p}
-
-    Parameters
-    ----------
-    x : Tensor of shape [N, C, L]
-    weight : Tensor of shape [O, C / groups, K]
-    bias : Tensor of shape [O], optional
-    stride, padding, dilation, groups, data_format
-        As in `conv2d`.
-
-    Examples
-    --------
-    >>> import optlab as ol
-    >>> x = ol.to_tensor([[[1.0, 2.0, 4.0, 8.0]]])
-    >>> ol.nn.functional.conv1d(x, ol.to_tensor([[[-1.0, 1.0]]]))
-    Tensor([[[1., 2., 4.]]], dtype=float32)
-    """
-    return _convolution(x, weight, bias, stride, padding, dilation, groups, data_format, name, 1)
 
 
 def conv2d(
@@ -63,9 +38,10 @@ def conv2d(
     stride : int or list of int
         Step of the filter.
     padding : int, list of int, list of pairs, 'SAME' or 'VALID'
-        Zero padding: one number, one per axis, before and after each axis ``[top, bottom, left,
-        right]``, or a pair for every axis of x with ``[0, 0]`` for batch and channels. 'VALID' is
-        none; 'SAME' yields ceil(H / stride) outputs, with the odd zero at the end.
+        Zero padding: one number, one per axis, before and after each axis
+        ``[top, bottom, left, right]``, or a pair for every axis of x with ``[0, 0]`` for
+        batch and channels. 'VALID' is none; 'SAME' yields ceil(H / stride) outputs, with the odd
+        zero at the end.
     dilation : int or list of int
         Spacing between the elements of the filter.
     groups : int
@@ -108,19 +84,31 @@ def conv2d(
     return _convolution(x, weight, bias, stride, padding, dilation, groups, data_format, name, 2)
 
 
+@documented_like(conv2d, dims=1)
+def conv1d(
+    x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+    groups: int = 1, data_format: str = "NCL", name: None = None,
+) -> Tensor:  # fmt: skip
+    r"""Apply 1-D convolution; see `conv2d`.
+
+    .. math:: y_{n,o,i} = b_o + \sum_{c,k} w_{o,c,k}\, x_{n,c,\,i s + k d - p}
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> x = ol.to_tensor([[[1.0, 2.0, 4.0, 8.0]]])
+    >>> ol.nn.functional.conv1d(x, ol.to_tensor([[[-1.0, 1.0]]]))
+    Tensor([[[1., 2., 4.]]], dtype=float32)
+    """
+    return _convolution(x, weight, bias, stride, padding, dilation, groups, data_format, name, 1)
+
+
+@documented_like(conv2d, dims=3)
 def conv3d(
     x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
     groups: int = 1, data_format: str = "NCDHW", name: None = None,
 ) -> Tensor:  # fmt: skip
-    """Apply 3-D convolution; see `conv2d` for all arguments.
-
-    Parameters
-    ----------
-    x : Tensor of shape [N, C, D, H, W]
-    weight : Tensor of shape [O, C / groups, KD, KH, KW]
-    bias : Tensor of shape [O], optional
-    stride, padding, dilation, groups, data_format
-        As in `conv2d`.
+    """Apply 3-D convolution; see `conv2d`.
 
     Examples
     --------

@@ -8,37 +8,10 @@ import numpy as np
 
 from optlab.autograd.tensor.tensor import Tensor, apply
 from optlab.backend.arrays import Shape
+from optlab.nn.docstrings import documented_like
 from optlab.nn.functional import windows
 from optlab.nn.functional.conv.conv import arguments, check_bias
 from optlab.nn.functional.conv.rules import CONVOLUTION_INPUT
-
-
-def conv1d_transpose(
-    x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,
-    output_padding: Any = 0, groups: int = 1, dilation: Any = 1, output_size: Any = None,
-    data_format: str = "NCL", name: None = None,
-) -> Tensor:  # fmt: skip
-    """Apply 1-D transposed convolution; see `conv2d_transpose` for all arguments.
-
-    Parameters
-    ----------
-    x : Tensor of shape [N, C, L]
-    weight : Tensor of shape [C, O / groups, K]
-    bias : Tensor of shape [O], optional
-    stride, padding, output_padding, groups, dilation, output_size, data_format
-        As in `conv2d_transpose`.
-
-    Examples
-    --------
-    >>> import optlab as ol
-    >>> x = ol.to_tensor([[[1.0, 10.0]]])
-    >>> ol.nn.functional.conv1d_transpose(x, ol.ones([1, 1, 3]), stride=2)
-    Tensor([[[ 1.,  1., 11., 10., 10.]]], dtype=float32)
-    """
-    return _transposed(
-        x, weight, bias, stride, padding, output_padding, dilation, groups, output_size,
-        data_format, name, 1,
-    )  # fmt: skip
 
 
 def conv2d_transpose(
@@ -103,20 +76,34 @@ def conv2d_transpose(
     )  # fmt: skip
 
 
+@documented_like(conv2d_transpose, dims=1)
+def conv1d_transpose(
+    x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,
+    output_padding: Any = 0, groups: int = 1, dilation: Any = 1, output_size: Any = None,
+    data_format: str = "NCL", name: None = None,
+) -> Tensor:  # fmt: skip
+    """Apply 1-D transposed convolution; see `conv2d_transpose`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> x = ol.to_tensor([[[1.0, 10.0]]])
+    >>> ol.nn.functional.conv1d_transpose(x, ol.ones([1, 1, 3]), stride=2)
+    Tensor([[[ 1.,  1., 11., 10., 10.]]], dtype=float32)
+    """
+    return _transposed(
+        x, weight, bias, stride, padding, output_padding, dilation, groups, output_size,
+        data_format, name, 1,
+    )  # fmt: skip
+
+
+@documented_like(conv2d_transpose, dims=3)
 def conv3d_transpose(
     x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,
     output_padding: Any = 0, groups: int = 1, dilation: Any = 1, output_size: Any = None,
     data_format: str = "NCDHW", name: None = None,
 ) -> Tensor:  # fmt: skip
-    """Apply 3-D transposed convolution; see `conv2d_transpose` for all arguments.
-
-    Parameters
-    ----------
-    x : Tensor of shape [N, C, D, H, W]
-    weight : Tensor of shape [C, O / groups, KD, KH, KW]
-    bias : Tensor of shape [O], optional
-    stride, padding, output_padding, groups, dilation, output_size, data_format
-        As in `conv2d_transpose`.
+    """Apply 3-D transposed convolution; see `conv2d_transpose`.
 
     Examples
     --------

@@ -17,6 +17,7 @@ from optlab.autograd.rules.manipulation.indexing import getitem
 from optlab.autograd.tensor.tensor import Tensor, apply, apply_several, raw
 from optlab.backend.arrays import constants_beside, copied, readonly
 from optlab.backend.dtypes import widened
+from optlab.nn.docstrings import documented_like
 from optlab.nn.functional.activation.smooth import LOG_SOFTMAX
 from optlab.nn.functional.arguments import (
     check_reduction,
@@ -90,17 +91,10 @@ PICKED_ROWS = rule(
 
 
 def cross_entropy(
-    input: Any,
-    label: Any,
-    weight: Any = None,
-    ignore_index: int = NO_CLASS,
-    reduction: str = "mean",
-    soft_label: bool = False,
-    axis: int = -1,
-    use_softmax: bool = True,
-    label_smoothing: float = 0.0,
-    name: None = None,
-) -> Tensor:
+    input: Any, label: Any, weight: Any = None, ignore_index: int = NO_CLASS,
+    reduction: str = "mean", soft_label: bool = False, axis: int = -1, use_softmax: bool = True,
+    label_smoothing: float = 0.0, name: None = None,
+) -> Tensor:  # fmt: skip
     r"""Compute the cross-entropy loss between logits and labels.
 
     .. math:: -w_{l_i} \log \frac{e^{x_{i, l_i}}}{\sum_j e^{x_{ij}}} \quad\text{or}\quad
@@ -198,14 +192,11 @@ def cross_entropy(
     return losses if reduction != "none" or losses.shape == shape else losses.reshape(shape)
 
 
+@documented_like(cross_entropy)
 def nll_loss(
-    input: Any,
-    label: Any,
-    weight: Any = None,
-    ignore_index: int = NO_CLASS,
-    reduction: str = "mean",
-    name: None = None,
-) -> Tensor:
+    input: Any, label: Any, weight: Any = None, ignore_index: int = NO_CLASS,
+    reduction: str = "mean", name: None = None,
+) -> Tensor:  # fmt: skip
     """Compute the negative log-likelihood loss.
 
     Parameters
@@ -213,19 +204,13 @@ def nll_loss(
     input : Tensor of shape [N, C] or [N, C, ...]
         Log-probabilities, as of `log_softmax`, with the classes on axis 1.
     label : array or Tensor of integers, shape [N] or [N, ...]
-    weight : array, shape [C], optional
-        Weight of each class.
-    ignore_index : int
-        Label of rows that have no loss and no weight.
     reduction : {'mean', 'sum', 'none'}
         The mean is the sum divided by the sum of the weights.
 
-    Raises
-    ------
-    ValueError
-        If the shapes do not fit, or a label is outside 0 ... C - 1.
-    TypeError
-        If the labels are not integers.
+    Returns
+    -------
+    Tensor
+        A scalar; with 'none', of the shape of `label`.
 
     Examples
     --------

@@ -21,14 +21,9 @@ from optlab.nn.functional.loss.regression import binary_cross_entropy_with_logit
 
 
 def gaussian_nll_loss(
-    input: Any,
-    label: Any,
-    variance: Any,
-    full: bool = False,
-    epsilon: float = 1e-6,
-    reduction: str = "mean",
-    name: None = None,
-) -> Tensor:
+    input: Any, label: Any, variance: Any, full: bool = False, epsilon: float = 1e-6,
+    reduction: str = "mean", name: None = None,
+) -> Tensor:  # fmt: skip
     r"""Compute the Gaussian negative log-likelihood, :math:`\frac12 (\log v + (x - y)^2 / v)`.
 
     Parameters
@@ -76,14 +71,9 @@ def gaussian_nll_loss(
 
 
 def poisson_nll_loss(
-    input: Any,
-    label: Any,
-    log_input: bool = True,
-    full: bool = False,
-    epsilon: float = 1e-8,
-    reduction: str = "mean",
-    name: None = None,
-) -> Tensor:
+    input: Any, label: Any, log_input: bool = True, full: bool = False, epsilon: float = 1e-8,
+    reduction: str = "mean", name: None = None,
+) -> Tensor:  # fmt: skip
     r"""Compute the Poisson negative log-likelihood, :math:`\lambda - y \log \lambda`.
 
     Parameters
@@ -205,14 +195,9 @@ def multi_label_soft_margin_loss(
 
 
 def sigmoid_focal_loss(
-    logit: Any,
-    label: Any,
-    normalizer: Any = None,
-    alpha: float = 0.25,
-    gamma: float = 2.0,
-    reduction: str = "sum",
-    name: None = None,
-) -> Tensor:
+    logit: Any, label: Any, normalizer: Any = None, alpha: float = 0.25, gamma: float = 2.0,
+    reduction: str = "sum", name: None = None,
+) -> Tensor:  # fmt: skip
     r"""Compute the focal loss of logits, :math:`-\alpha_t (1 - p_t)^\gamma \log p_t`.
 
     Parameters

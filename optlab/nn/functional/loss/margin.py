@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.tensor.tensor import Tensor, apply
+from optlab.nn.docstrings import documented_like
 from optlab.nn.functional.activation.rectifiers import RELU
 from optlab.nn.functional.activation.smooth import LOG_SIGMOID
 from optlab.nn.functional.arguments import check_same_shape, no_name, reduced, scores
-from optlab.nn.functional.loss.regression import cast, paired
+from optlab.nn.functional.loss.regression import cast, mse_loss, paired
 
 
+@documented_like(mse_loss)
 def hinge_embedding_loss(
     input: Any, label: Any, margin: float = 1.0, reduction: str = "mean", name: None = None
 ) -> Tensor:
@@ -26,12 +28,6 @@ def hinge_embedding_loss(
         1 for similar, -1 for dissimilar pairs; of the same shape. Elsewhere the loss is 0.
     margin : float
         Smallest distance of dissimilar pairs without loss.
-    reduction : {'mean', 'sum', 'none'}
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ.
 
     Examples
     --------
@@ -47,14 +43,11 @@ def hinge_embedding_loss(
     return reduced(losses, reduction)
 
 
+@documented_like(mse_loss)
 def margin_ranking_loss(
-    input: Any,
-    other: Any,
-    label: Any,
-    margin: float = 0.0,
-    reduction: str = "mean",
+    input: Any, other: Any, label: Any, margin: float = 0.0, reduction: str = "mean",
     name: None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Compute the margin ranking loss, max(-label * (input - other) + margin, 0).
 
     Parameters
@@ -65,12 +58,6 @@ def margin_ranking_loss(
         1 where `input` should rank higher, -1 where `other` should; broadcast.
     margin : float
         Difference beyond which there is no loss.
-    reduction : {'mean', 'sum', 'none'}
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ.
 
     Examples
     --------
@@ -86,6 +73,7 @@ def margin_ranking_loss(
     return reduced(apply(RELU, (behind + float(margin) if margin else behind,)), reduction)
 
 
+@documented_like(mse_loss)
 def soft_margin_loss(input: Any, label: Any, reduction: str = "mean", name: None = None) -> Tensor:
     r"""Compute the soft margin loss, :math:`\log(1 + e^{-l x})` for labels l of 1 and -1.
 
@@ -95,12 +83,6 @@ def soft_margin_loss(input: Any, label: Any, reduction: str = "mean", name: None
         Scores, x.
     label : Tensor or array
         1 or -1, of the same shape.
-    reduction : {'mean', 'sum', 'none'}
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ.
 
     Examples
     --------

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.tensor.tensor import Tensor, apply, raw
+from optlab.nn.docstrings import documented_like
 from optlab.nn.functional.activation.rectifiers import RELU
 from optlab.nn.functional.arguments import (
     check_reduction,
@@ -24,13 +25,9 @@ from optlab.nn.functional.loss.regression import cast
 
 
 def cosine_embedding_loss(
-    input1: Any,
-    input2: Any,
-    label: Any,
-    margin: float = 0.0,
-    reduction: str = "mean",
+    input1: Any, input2: Any, label: Any, margin: float = 0.0, reduction: str = "mean",
     name: None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     r"""Compute the cosine embedding loss: 1 - cos for label 1, max(cos - margin, 0) for label -1.
 
     Parameters
@@ -78,16 +75,9 @@ def cosine_embedding_loss(
 
 
 def triplet_margin_loss(
-    input: Any,
-    positive: Any,
-    negative: Any,
-    margin: float = 1.0,
-    p: float = 2.0,
-    epsilon: float = 1e-6,
-    swap: bool = False,
-    reduction: str = "mean",
-    name: None = None,
-) -> Tensor:
+    input: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2.0,
+    epsilon: float = 1e-6, swap: bool = False, reduction: str = "mean", name: None = None,
+) -> Tensor:  # fmt: skip
     r"""Compute the triplet margin loss, :math:`\max(d(x, x^+) - d(x, x^-) + m, 0)`.
 
     Parameters
@@ -129,29 +119,18 @@ def triplet_margin_loss(
     )  # fmt: skip
 
 
+@documented_like(triplet_margin_loss)
 def triplet_margin_with_distance_loss(
-    input: Any,
-    positive: Any,
-    negative: Any,
-    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
-    margin: float = 1.0,
-    swap: bool = False,
-    reduction: str = "mean",
-    name: None = None,
-) -> Tensor:
+    input: Any, positive: Any, negative: Any,
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None, margin: float = 1.0,
+    swap: bool = False, reduction: str = "mean", name: None = None,
+) -> Tensor:  # fmt: skip
     r"""Compute the triplet margin loss (see `triplet_margin_loss`) for a given distance d.
 
     Parameters
     ----------
-    input, positive, negative : Tensor of shape [N, M] or [M]
-        Anchors, positives and negatives.
     distance_function : callable, optional
         Distance d(x, y) of two of them; by default `pairwise_distance`.
-    margin : float
-        Margin m, greater than 0.
-    swap : bool
-        Use the distance of `positive` and `negative` where it is the smaller one.
-    reduction : {'mean', 'sum', 'none'}
 
     Examples
     --------
@@ -188,14 +167,9 @@ def _triplet_loss(
 
 
 def multi_margin_loss(
-    input: Any,
-    label: Any,
-    p: int = 1,
-    margin: float = 1.0,
-    weight: Any = None,
-    reduction: str = "mean",
-    name: None = None,
-) -> Tensor:
+    input: Any, label: Any, p: int = 1, margin: float = 1.0, weight: Any = None,
+    reduction: str = "mean", name: None = None,
+) -> Tensor:  # fmt: skip
     r"""Compute the multi-class margin loss (hinge loss).
 
     .. math:: \frac1C \sum_{j \ne y} w_y \max(m - x_y + x_j, 0)^p

@@ -11,6 +11,7 @@ from optlab.autograd.operation import rule
 from optlab.autograd.rules.guarded import run_or_record, where_mask
 from optlab.autograd.tensor.tensor import Tensor, apply
 from optlab.backend.arrays import as_array
+from optlab.nn.docstrings import documented_like
 from optlab.nn.functional.activation.smooth import LOG_SIGMOID, SIGMOID
 from optlab.nn.functional.arguments import (
     bounded,
@@ -71,6 +72,7 @@ def mse_loss(input: Any, label: Any, reduction: str = "mean", name: None = None)
     return reduced(np.square(input - label), reduction)
 
 
+@documented_like(mse_loss)
 def square_error_cost(input: Any, label: Any) -> Tensor:
     """Compute the squared error, element by element.
 
@@ -83,19 +85,9 @@ def square_error_cost(input: Any, label: Any) -> Tensor:
     return mse_loss(input, label, "none")
 
 
+@documented_like(mse_loss)
 def l1_loss(input: Any, label: Any, reduction: str = "mean", name: None = None) -> Tensor:
     """Compute the mean absolute error (L1 loss); its derivative at 0 is 0.
-
-    Parameters
-    ----------
-    input, label : Tensor or array
-        Of the same shape.
-    reduction : {'mean', 'sum', 'none'}
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ.
 
     Examples
     --------
@@ -116,14 +108,11 @@ def _huber(x: Any, delta: float) -> Any:
 HUBER = rule(_huber, lambda g, x, delta: g * np.clip(x, -delta, delta), inputs="x", static="delta")
 
 
+@documented_like(mse_loss)
 def smooth_l1_loss(
-    input: Any,
-    label: Any,
-    reduction: str = "mean",
-    delta: float = 1.0,
-    is_huber: bool = True,
+    input: Any, label: Any, reduction: str = "mean", delta: float = 1.0, is_huber: bool = True,
     name: None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     r"""Compute the smooth L1 loss (Huber loss) of differences d.
 
     .. math:: \tfrac{1}{2} d^2 \;\text{for}\; |d| \le \delta, \quad
@@ -131,9 +120,6 @@ def smooth_l1_loss(
 
     Parameters
     ----------
-    input, label : Tensor or array
-        Of the same shape.
-    reduction : {'mean', 'sum', 'none'}
     delta : float
         Threshold from quadratic to linear loss; greater than 0.
     is_huber : bool
@@ -163,16 +149,9 @@ def smooth_l1_loss(
     return reduced(losses if is_huber else losses / float(delta), reduction)
 
 
+@documented_like(smooth_l1_loss)
 def huber_loss(input: Any, label: Any, reduction: str = "mean", delta: float = 1.0) -> Tensor:
     """Compute the Huber loss: `smooth_l1_loss` under PyTorch's name.
-
-    Parameters
-    ----------
-    input, label : Tensor or array
-        Of the same shape.
-    reduction : {'mean', 'sum', 'none'}
-    delta : float
-        Threshold from quadratic to linear loss; greater than 0.
 
     Examples
     --------
@@ -271,14 +250,11 @@ WITH_WEIGHTED_LOGITS = rule(
 )
 
 
+@documented_like(binary_cross_entropy)
 def binary_cross_entropy_with_logits(
-    logit: Any,
-    label: Any,
-    weight: Any = None,
-    reduction: str = "mean",
-    pos_weight: Any = None,
+    logit: Any, label: Any, weight: Any = None, reduction: str = "mean", pos_weight: Any = None,
     name: None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     r"""Compute the binary cross-entropy of logits.
 
     .. math:: -w\,(p\, l \log \sigma(x) + (1 - l) \log(1 - \sigma(x)))
@@ -287,11 +263,6 @@ def binary_cross_entropy_with_logits(
     ----------
     logit : Tensor
         Logits x.
-    label : Tensor or array
-        From 0 to 1, of the same shape.
-    weight : array, optional
-        Weight w of each element, broadcast.
-    reduction : {'mean', 'sum', 'none'}
     pos_weight : array, optional
         Weight p of positive labels, broadcast.
 

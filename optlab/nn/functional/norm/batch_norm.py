@@ -20,18 +20,10 @@ from optlab.nn.functional.norm.layer_norm import (
 
 
 def batch_norm(
-    x: Any,
-    running_mean: Any,
-    running_var: Any,
-    weight: Any = None,
-    bias: Any = None,
-    training: bool = False,
-    momentum: float = 0.9,
-    epsilon: float = 1e-5,
-    data_format: str = "NCHW",
-    use_global_stats: bool | None = None,
-    name: None = None,
-) -> Tensor:
+    x: Any, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None,
+    training: bool = False, momentum: float = 0.9, epsilon: float = 1e-5, data_format: str = "NCHW",
+    use_global_stats: bool | None = None, name: None = None,
+) -> Tensor:  # fmt: skip
     r"""Apply batch normalization: normalize each channel over the batch and all positions.
 
     .. math:: y = w \frac{x - \mu}{\sqrt{\sigma^2 + \varepsilon}} + b

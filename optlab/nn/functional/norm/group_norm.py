@@ -19,14 +19,9 @@ from optlab.nn.functional.norm.layer_norm import (
 
 
 def group_norm(
-    x: Any,
-    num_groups: int,
-    epsilon: float = 1e-5,
-    weight: Any = None,
-    bias: Any = None,
-    data_format: str = "NCHW",
-    name: None = None,
-) -> Tensor:
+    x: Any, num_groups: int, epsilon: float = 1e-5, weight: Any = None, bias: Any = None,
+    data_format: str = "NCHW", name: None = None,
+) -> Tensor:  # fmt: skip
     r"""Apply group normalization: normalize each example over groups of channels.
 
     Parameters
@@ -81,17 +76,10 @@ def _normalize_groups(
 
 
 def instance_norm(
-    x: Any,
-    running_mean: Any = None,
-    running_var: Any = None,
-    weight: Any = None,
-    bias: Any = None,
-    use_input_stats: bool = True,
-    momentum: float = 0.9,
-    eps: float = 1e-5,
-    data_format: str = "NCHW",
-    name: None = None,
-) -> Tensor:
+    x: Any, running_mean: Any = None, running_var: Any = None, weight: Any = None, bias: Any = None,
+    use_input_stats: bool = True, momentum: float = 0.9, eps: float = 1e-5,
+    data_format: str = "NCHW", name: None = None,
+) -> Tensor:  # fmt: skip
     r"""Apply instance normalization: normalize each channel of each example over its positions.
 
     Parameters
@@ -147,14 +135,9 @@ def instance_norm(
 
 
 def local_response_norm(
-    x: Any,
-    size: int,
-    alpha: float = 1e-4,
-    beta: float = 0.75,
-    k: float = 1.0,
-    data_format: str = "NCHW",
-    name: None = None,
-) -> Tensor:
+    x: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0,
+    data_format: str = "NCHW", name: None = None,
+) -> Tensor:  # fmt: skip
     r"""Apply local response normalization, :math:`x / (k + \alpha \overline{x^2})^\beta`.
 
     Parameters

@@ -191,13 +191,9 @@ def check_channels(function: str, count: int, **parameters: Any) -> None:
 
 
 def layer_norm(
-    x: Any,
-    normalized_shape: int | Sequence[int],
-    weight: Any = None,
-    bias: Any = None,
-    epsilon: float = 1e-5,
-    name: None = None,
-) -> Tensor:
+    x: Any, normalized_shape: int | Sequence[int], weight: Any = None, bias: Any = None,
+    epsilon: float = 1e-5, name: None = None,
+) -> Tensor:  # fmt: skip
     r"""Apply layer normalization over the last axes.
 
     .. math:: y = w \frac{x - \mu}{\sqrt{\sigma^2 + \varepsilon}} + b
@@ -234,12 +230,9 @@ def layer_norm(
 
 
 def rms_norm(
-    input: Any,
-    normalized_shape: int | Sequence[int],
-    weight: Any = None,
-    eps: float = 1e-5,
+    input: Any, normalized_shape: int | Sequence[int], weight: Any = None, eps: float = 1e-5,
     name: None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     r"""Apply root mean square (RMS) normalization over the last axes.
 
     .. math:: y = w \frac{x}{\sqrt{\mathrm{mean}(x^2) + \varepsilon}}

@@ -5,27 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from optlab.autograd.tensor.tensor import Tensor, apply
+from optlab.nn.docstrings import documented_like
 from optlab.nn.functional import windows as read
 from optlab.nn.functional.pooling.pooling import checked_input, max_pooled
 from optlab.nn.functional.pooling.rules import AVERAGE_POOL
-
-
-def adaptive_avg_pool1d(x: Any, output_size: Any, name: None = None) -> Tensor:
-    """Apply 1-D adaptive average pooling; see `adaptive_avg_pool2d`.
-
-    Parameters
-    ----------
-    x : Tensor of shape [N, C, L]
-    output_size : int
-        Length of the output.
-
-    Examples
-    --------
-    >>> import optlab as ol
-    >>> ol.nn.functional.adaptive_avg_pool1d(ol.to_tensor([[[1.0, 3.0, 2.0, 5.0]]]), 1)
-    Tensor([[[2.75]]], dtype=float32)
-    """
-    return _adaptive_avg_pool(x, output_size, "NCL", name, 1)
 
 
 def adaptive_avg_pool2d(
@@ -38,7 +21,7 @@ def adaptive_avg_pool2d(
     x : Tensor of shape [N, C, H, W]
     output_size : int or list of (int or None)
         Output size [n, m]; None keeps the length of the axis. The i-th of n windows spans
-        floor(i H / n) to ceil((i + 1) H / n), so that neighbors may share a row.
+        floor(i H / n) to ceil((i + 1) H / n), so that neighbors may overlap.
     data_format : {'NCHW', 'NHWC'}
         Position of the channel axis.
 
@@ -63,18 +46,24 @@ def adaptive_avg_pool2d(
     return _adaptive_avg_pool(x, output_size, data_format, name, 2)
 
 
+@documented_like(adaptive_avg_pool2d, dims=1)
+def adaptive_avg_pool1d(x: Any, output_size: Any, name: None = None) -> Tensor:
+    """Apply 1-D adaptive average pooling; see `adaptive_avg_pool2d`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.functional.adaptive_avg_pool1d(ol.to_tensor([[[1.0, 3.0, 2.0, 5.0]]]), 1)
+    Tensor([[[2.75]]], dtype=float32)
+    """
+    return _adaptive_avg_pool(x, output_size, "NCL", name, 1)
+
+
+@documented_like(adaptive_avg_pool2d, dims=3)
 def adaptive_avg_pool3d(
     x: Any, output_size: Any, data_format: str = "NCDHW", name: None = None
 ) -> Tensor:
     """Apply 3-D adaptive average pooling; see `adaptive_avg_pool2d`.
-
-    Parameters
-    ----------
-    x : Tensor of shape [N, C, D, H, W]
-    output_size : int or list of (int or None)
-        Output size; None keeps the length of the axis.
-    data_format : {'NCDHW', 'NDHWC'}
-        Position of the channel axis.
 
     Examples
     --------
@@ -83,28 +72,6 @@ def adaptive_avg_pool3d(
     (1, 2, 1, 1, 1)
     """
     return _adaptive_avg_pool(x, output_size, data_format, name, 3)
-
-
-def adaptive_max_pool1d(
-    x: Any, output_size: Any, return_mask: bool = False, name: None = None
-) -> Any:
-    """Apply 1-D adaptive max pooling; see `adaptive_max_pool2d`.
-
-    Parameters
-    ----------
-    x : Tensor of shape [N, C, L]
-    output_size : int
-        Length of the output.
-    return_mask : bool
-        Also return the indices of the maxima.
-
-    Examples
-    --------
-    >>> import optlab as ol
-    >>> ol.nn.functional.adaptive_max_pool1d(ol.to_tensor([[[1.0, 3.0, 2.0, 5.0]]]), 2)
-    Tensor([[[3., 5.]]], dtype=float32)
-    """
-    return _adaptive_max_pool(x, output_size, return_mask, name, 1)
 
 
 def adaptive_max_pool2d(
@@ -141,18 +108,26 @@ def adaptive_max_pool2d(
     return _adaptive_max_pool(x, output_size, return_mask, name, 2)
 
 
+@documented_like(adaptive_max_pool2d, dims=1)
+def adaptive_max_pool1d(
+    x: Any, output_size: Any, return_mask: bool = False, name: None = None
+) -> Any:
+    """Apply 1-D adaptive max pooling; see `adaptive_max_pool2d`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.functional.adaptive_max_pool1d(ol.to_tensor([[[1.0, 3.0, 2.0, 5.0]]]), 2)
+    Tensor([[[3., 5.]]], dtype=float32)
+    """
+    return _adaptive_max_pool(x, output_size, return_mask, name, 1)
+
+
+@documented_like(adaptive_max_pool2d, dims=3)
 def adaptive_max_pool3d(
     x: Any, output_size: Any, return_mask: bool = False, name: None = None
 ) -> Any:
     """Apply 3-D adaptive max pooling; see `adaptive_max_pool2d`.
-
-    Parameters
-    ----------
-    x : Tensor of shape [N, C, D, H, W]
-    output_size : int or list of (int or None)
-        Output size; None keeps the length of the axis.
-    return_mask : bool
-        Also return the indices of the maxima.
 
     Examples
     --------

@@ -7,40 +7,10 @@ from typing import Any
 
 from optlab.autograd.tensor.tensor import Tensor, apply
 from optlab.backend.arrays import as_float
+from optlab.nn.docstrings import documented_like
 from optlab.nn.functional import windows as read
 from optlab.nn.functional.pooling.pooling import _sliding_windows, checked_input
 from optlab.nn.functional.pooling.rules import AVERAGE_POOL, MAX_POOL
-
-
-def lp_pool1d(
-    x: Any, norm_type: float, kernel_size: Any, stride: Any = None, padding: Any = 0,
-    ceil_mode: bool = False, data_format: str = "NCL", name: None = None,
-) -> Tensor:  # fmt: skip
-    """Apply 1-D power-average pooling; see `lp_pool2d`.
-
-    Parameters
-    ----------
-    x : Tensor of shape [N, C, L]
-    norm_type : float
-        Exponent p, not 0; ``math.inf`` for max pooling.
-    kernel_size : int
-        Size of the window.
-    stride : int, optional
-        Step of the window; by default `kernel_size`.
-    padding : int, list of int, list of pairs, 'SAME' or 'VALID'
-        Zero padding.
-    ceil_mode : bool
-        Whether a last window may extend past the end.
-    data_format : {'NCL', 'NLC'}
-        Position of the channel axis.
-
-    Examples
-    --------
-    >>> import optlab as ol
-    >>> ol.nn.functional.lp_pool1d(ol.to_tensor([[[3.0, 4.0, 6.0, 8.0]]]), 2, 2)
-    Tensor([[[ 5., 10.]]], dtype=float32)
-    """
-    return _lp_pool(x, norm_type, kernel_size, stride, padding, ceil_mode, data_format, name, 1)
 
 
 def lp_pool2d(
@@ -88,6 +58,22 @@ def lp_pool2d(
     Tensor([[[[2.]]]], dtype=float32)
     """
     return _lp_pool(x, norm_type, kernel_size, stride, padding, ceil_mode, data_format, name, 2)
+
+
+@documented_like(lp_pool2d, dims=1)
+def lp_pool1d(
+    x: Any, norm_type: float, kernel_size: Any, stride: Any = None, padding: Any = 0,
+    ceil_mode: bool = False, data_format: str = "NCL", name: None = None,
+) -> Tensor:  # fmt: skip
+    """Apply 1-D power-average pooling; see `lp_pool2d`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.functional.lp_pool1d(ol.to_tensor([[[3.0, 4.0, 6.0, 8.0]]]), 2, 2)
+    Tensor([[[ 5., 10.]]], dtype=float32)
+    """
+    return _lp_pool(x, norm_type, kernel_size, stride, padding, ceil_mode, data_format, name, 1)
 
 
 def _lp_pool(

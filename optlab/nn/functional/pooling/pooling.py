@@ -9,39 +9,11 @@ import numpy as np
 from optlab.autograd.tape.grad_mode import recording
 from optlab.autograd.tensor.tensor import Tensor, apply, apply_several
 from optlab.backend.arrays import as_float
+from optlab.nn.docstrings import documented_like
 from optlab.nn.functional import windows as read
 from optlab.nn.functional.arguments import no_name, scores
 from optlab.nn.functional.pooling.indices import MAX_POOL_WITH_INDICES, are_small
 from optlab.nn.functional.pooling.rules import AVERAGE_POOL, MAX_POOL, max_indices
-
-
-def max_pool1d(
-    x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, return_mask: bool = False,
-    ceil_mode: bool = False, name: None = None,
-) -> Any:  # fmt: skip
-    """Apply 1-D max pooling; see `max_pool2d`.
-
-    Parameters
-    ----------
-    x : Tensor of shape [N, C, L]
-    kernel_size : int
-        Size of the window.
-    stride : int, optional
-        Step of the window; by default `kernel_size`.
-    padding : int, list of int, list of pairs, 'SAME' or 'VALID'
-        Implicit padding of -infinity.
-    return_mask : bool
-        Also return the indices of the maxima.
-    ceil_mode : bool
-        Whether a last window may extend past the end.
-
-    Examples
-    --------
-    >>> import optlab as ol
-    >>> ol.nn.functional.max_pool1d(ol.to_tensor([[[1.0, 3.0, 2.0, 5.0]]]), 2)
-    Tensor([[[3., 5.]]], dtype=float32)
-    """
-    return _max_pool(x, kernel_size, stride, padding, return_mask, ceil_mode, "NCL", name, 1)
 
 
 def max_pool2d(
@@ -96,27 +68,28 @@ def max_pool2d(
     return _max_pool(x, kernel_size, stride, padding, return_mask, ceil_mode, data_format, name, 2)
 
 
+@documented_like(max_pool2d, dims=1)
+def max_pool1d(
+    x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, return_mask: bool = False,
+    ceil_mode: bool = False, name: None = None,
+) -> Any:  # fmt: skip
+    """Apply 1-D max pooling; see `max_pool2d`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.functional.max_pool1d(ol.to_tensor([[[1.0, 3.0, 2.0, 5.0]]]), 2)
+    Tensor([[[3., 5.]]], dtype=float32)
+    """
+    return _max_pool(x, kernel_size, stride, padding, return_mask, ceil_mode, "NCL", name, 1)
+
+
+@documented_like(max_pool2d, dims=3)
 def max_pool3d(
     x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, return_mask: bool = False,
     ceil_mode: bool = False, data_format: str = "NCDHW", name: None = None,
 ) -> Any:  # fmt: skip
     """Apply 3-D max pooling; see `max_pool2d`.
-
-    Parameters
-    ----------
-    x : Tensor of shape [N, C, D, H, W]
-    kernel_size : int or list of int
-        Size of the window.
-    stride : int or list of int, optional
-        Step of the window; by default `kernel_size`.
-    padding : int, list of int, list of pairs, 'SAME' or 'VALID'
-        Implicit padding of -infinity.
-    return_mask : bool
-        Also return the indices of the maxima.
-    ceil_mode : bool
-        Whether a last window may extend past the end.
-    data_format : {'NCDHW', 'NDHWC'}
-        Position of the channel axis.
 
     Examples
     --------
@@ -125,35 +98,6 @@ def max_pool3d(
     (1, 1, 2, 2, 2)
     """
     return _max_pool(x, kernel_size, stride, padding, return_mask, ceil_mode, data_format, name, 3)
-
-
-def avg_pool1d(
-    x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, exclusive: bool = True,
-    ceil_mode: bool = False, name: None = None,
-) -> Tensor:  # fmt: skip
-    """Apply 1-D average pooling; see `avg_pool2d`.
-
-    Parameters
-    ----------
-    x : Tensor of shape [N, C, L]
-    kernel_size : int
-        Size of the window.
-    stride : int, optional
-        Step of the window; by default `kernel_size`.
-    padding : int, list of int, list of pairs, 'SAME' or 'VALID'
-        Zero padding.
-    exclusive : bool
-        Whether padding is excluded from the number of elements that divides the sum.
-    ceil_mode : bool
-        Whether a last window may extend past the end.
-
-    Examples
-    --------
-    >>> import optlab as ol
-    >>> ol.nn.functional.avg_pool1d(ol.to_tensor([[[1.0, 3.0, 2.0, 5.0]]]), 2)
-    Tensor([[[2. , 3.5]]], dtype=float32)
-    """
-    return _avg_pool(x, kernel_size, stride, padding, ceil_mode, exclusive, None, "NCL", name, 1)
 
 
 def avg_pool2d(
@@ -210,30 +154,29 @@ def avg_pool2d(
     )  # fmt: skip
 
 
+@documented_like(avg_pool2d, dims=1)
+def avg_pool1d(
+    x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, exclusive: bool = True,
+    ceil_mode: bool = False, name: None = None,
+) -> Tensor:  # fmt: skip
+    """Apply 1-D average pooling; see `avg_pool2d`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.functional.avg_pool1d(ol.to_tensor([[[1.0, 3.0, 2.0, 5.0]]]), 2)
+    Tensor([[[2. , 3.5]]], dtype=float32)
+    """
+    return _avg_pool(x, kernel_size, stride, padding, ceil_mode, exclusive, None, "NCL", name, 1)
+
+
+@documented_like(avg_pool2d, dims=3)
 def avg_pool3d(
     x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
     exclusive: bool = True, divisor_override: Any = None, data_format: str = "NCDHW",
     name: None = None,
 ) -> Tensor:  # fmt: skip
     """Apply 3-D average pooling; see `avg_pool2d`.
-
-    Parameters
-    ----------
-    x : Tensor of shape [N, C, D, H, W]
-    kernel_size : int or list of int
-        Size of the window.
-    stride : int or list of int, optional
-        Step of the window; by default `kernel_size`.
-    padding : int, list of int, list of pairs, 'SAME' or 'VALID'
-        Zero padding.
-    ceil_mode : bool
-        Whether a last window may extend past the end.
-    exclusive : bool
-        Whether padding is excluded from the number of elements that divides the sum.
-    divisor_override : float, optional
-        Divisor in place of the number of elements.
-    data_format : {'NCDHW', 'NDHWC'}
-        Position of the channel axis.
 
     Examples
     --------

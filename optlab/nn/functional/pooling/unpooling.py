@@ -11,6 +11,7 @@ import numpy as np
 from optlab.autograd.operation import as_single_operation, rule
 from optlab.autograd.tensor.tensor import Tensor, apply, raw
 from optlab.backend.ensemble import members_of
+from optlab.nn.docstrings import documented_like
 from optlab.nn.functional import windows
 from optlab.nn.functional.arguments import given_with
 from optlab.nn.functional.pooling.pooling import checked_input
@@ -59,39 +60,6 @@ PICKED = rule(
 )
 
 
-def max_unpool1d(
-    x: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
-    data_format: str = "NCL", output_size: Any = None, name: None = None,
-) -> Tensor:  # fmt: skip
-    """Apply 1-D max unpooling; see `max_unpool2d`.
-
-    Parameters
-    ----------
-    x : Tensor of shape [N, C, L]
-    indices : Tensor of integers, of the shape of x
-        Indices of the maxima, as of ``max_pool1d(..., return_mask=True)``.
-    kernel_size : int
-        Window size of the pooling.
-    stride : int, optional
-        Stride of the pooling; by default `kernel_size`.
-    padding : int
-        Padding of the pooling.
-    data_format : {'NCL'}
-        Position of the channel axis.
-    output_size : list of int, optional
-        Shape or length of the result.
-
-    Examples
-    --------
-    >>> import optlab as ol
-    >>> F = ol.nn.functional
-    >>> y, mask = F.max_pool1d(ol.to_tensor([[[1.0, 3.0, 5.0, 2.0]]]), 2, return_mask=True)
-    >>> F.max_unpool1d(y, mask, 2)
-    Tensor([[[0., 3., 5., 0.]]], dtype=float32)
-    """
-    return _max_unpool(x, indices, kernel_size, stride, padding, data_format, output_size, name, 1)
-
-
 def max_unpool2d(
     x: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
     data_format: str = "NCHW", output_size: Any = None, name: None = None,
@@ -102,8 +70,8 @@ def max_unpool2d(
     ----------
     x : Tensor of shape [N, C, H, W]
     indices : Tensor of integers, of the shape of x
-        Indices of the maxima, as of ``max_pool2d(..., return_mask=True)``: counted row by row
-        within each image of the result.
+        Indices of the maxima, as of ``max_pool2d(..., return_mask=True)``: counted
+        row by row within each image of the result.
     kernel_size : int or list of int
         Window size of the pooling.
     stride : int or list of int, optional
@@ -144,27 +112,30 @@ def max_unpool2d(
     return _max_unpool(x, indices, kernel_size, stride, padding, data_format, output_size, name, 2)
 
 
+@documented_like(max_unpool2d, dims=1)
+def max_unpool1d(
+    x: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
+    data_format: str = "NCL", output_size: Any = None, name: None = None,
+) -> Tensor:  # fmt: skip
+    """Apply 1-D max unpooling; see `max_unpool2d`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> F = ol.nn.functional
+    >>> y, mask = F.max_pool1d(ol.to_tensor([[[1.0, 3.0, 5.0, 2.0]]]), 2, return_mask=True)
+    >>> F.max_unpool1d(y, mask, 2)
+    Tensor([[[0., 3., 5., 0.]]], dtype=float32)
+    """
+    return _max_unpool(x, indices, kernel_size, stride, padding, data_format, output_size, name, 1)
+
+
+@documented_like(max_unpool2d, dims=3)
 def max_unpool3d(
     x: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
     data_format: str = "NCDHW", output_size: Any = None, name: None = None,
 ) -> Tensor:  # fmt: skip
     """Apply 3-D max unpooling; see `max_unpool2d`.
-
-    Parameters
-    ----------
-    x : Tensor of shape [N, C, D, H, W]
-    indices : Tensor of integers, of the shape of x
-        Indices of the maxima, as of ``max_pool3d(..., return_mask=True)``.
-    kernel_size : int or list of int
-        Window size of the pooling.
-    stride : int or list of int, optional
-        Stride of the pooling; by default `kernel_size`.
-    padding : int or list of int
-        Padding of the pooling.
-    data_format : {'NCDHW'}
-        Position of the channel axis.
-    output_size : list of int, optional
-        Shape or spatial size of the result.
 
     Examples
     --------

@@ -123,23 +123,15 @@ class PReLU(Layer):
     """
 
     def __init__(
-        self,
-        num_parameters: int = 1,
-        init: float = 0.25,
-        weight_attr: Any = None,
-        data_format: str = "NCHW",
-        name: str | None = None,
-    ) -> None:
+        self, num_parameters: int = 1, init: float = 0.25, weight_attr: Any = None,
+        data_format: str = "NCHW", name: str | None = None,
+    ) -> None:  # fmt: skip
         super().__init__()
         start = Constant(float(init))
         weight = make_parameter(
-            (num_parameters,),
-            weight_attr,
-            "weight_attr",
-            "float32",
-            start,
+            (num_parameters,), weight_attr, "weight_attr", "float32", start,
             parameter_name(name, "weight"),
-        )
+        )  # fmt: skip
         self.weight = require_parameter(weight, "PReLU", "weight_attr")
         self.data_format = data_format
 

@@ -11,10 +11,10 @@ from optlab.autograd.tensor.tensor import Tensor
 from optlab.nn import functional
 from optlab.nn.base.layer import Layer
 from optlab.nn.base.param_attr import make_parameter, require_parameter
+from optlab.nn.docstrings import inherit_docstring
 from optlab.nn.functional import windows
 from optlab.nn.functional.padding import MODES
 from optlab.nn.initializer import Constant, Initializer, Normal
-from optlab.nn.layers.docstrings import inherit_docstring
 
 
 class Filters(Layer):
@@ -125,21 +125,11 @@ class _Convolution(Filters):
     """
 
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
-        groups: int = 1,
-        padding_mode: str = "zeros",
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        data_format: str | None = None,
-        *,
+        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1,
+        padding: Any = 0, dilation: Any = 1, groups: int = 1, padding_mode: str = "zeros",
+        weight_attr: Any = None, bias_attr: Any = None, data_format: str | None = None, *,
         dtype: Any = "float32",
-    ) -> None:
+    ) -> None:  # fmt: skip
         modes = ("zeros", *[mode for mode in MODES if mode != "constant"])
         if padding_mode not in modes:
             raise ValueError(

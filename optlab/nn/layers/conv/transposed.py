@@ -6,10 +6,10 @@ from typing import Any
 
 from optlab.autograd.tensor.tensor import Tensor
 from optlab.nn import functional
+from optlab.nn.docstrings import inherit_docstring
 from optlab.nn.functional import windows
 from optlab.nn.initializer import Initializer, XavierUniform
 from optlab.nn.layers.conv.conv import Filters
-from optlab.nn.layers.docstrings import inherit_docstring
 
 
 @inherit_docstring
@@ -83,21 +83,11 @@ class Conv1DTranspose(_Transposed):
     dims = 1
 
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        output_padding: Any = 0,
-        groups: int = 1,
-        dilation: Any = 1,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        data_format: str = "NCL",
-        *,
+        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1,
+        padding: Any = 0, output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
+        weight_attr: Any = None, bias_attr: Any = None, data_format: str = "NCL", *,
         dtype: Any = "float32",
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(
             in_channels, out_channels, kernel_size, stride, padding, output_padding, dilation,
             groups, weight_attr, bias_attr, data_format, dtype,
@@ -119,21 +109,11 @@ class Conv2DTranspose(_Transposed):
     dims = 2
 
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        output_padding: Any = 0,
-        dilation: Any = 1,
-        groups: int = 1,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        data_format: str = "NCHW",
-        *,
+        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1,
+        padding: Any = 0, output_padding: Any = 0, dilation: Any = 1, groups: int = 1,
+        weight_attr: Any = None, bias_attr: Any = None, data_format: str = "NCHW", *,
         dtype: Any = "float32",
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(
             in_channels, out_channels, kernel_size, stride, padding, output_padding, dilation,
             groups, weight_attr, bias_attr, data_format, dtype,
@@ -154,21 +134,11 @@ class Conv3DTranspose(_Transposed):
     dims = 3
 
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        output_padding: Any = 0,
-        dilation: Any = 1,
-        groups: int = 1,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        data_format: str = "NCDHW",
-        *,
+        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1,
+        padding: Any = 0, output_padding: Any = 0, dilation: Any = 1, groups: int = 1,
+        weight_attr: Any = None, bias_attr: Any = None, data_format: str = "NCDHW", *,
         dtype: Any = "float32",
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(
             in_channels, out_channels, kernel_size, stride, padding, output_padding, dilation,
             groups, weight_attr, bias_attr, data_format, dtype,

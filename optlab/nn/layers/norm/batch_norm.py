@@ -7,32 +7,20 @@ from typing import Any
 from optlab.autograd.tensor.creation import ones, zeros
 from optlab.autograd.tensor.tensor import Tensor
 from optlab.nn import functional
-from optlab.nn.layers.docstrings import inherit_docstring
+from optlab.nn.docstrings import inherit_docstring
 from optlab.nn.layers.norm.layer_norm import Normalization
 
 
+@inherit_docstring
 class _BatchNorm(Normalization):
     """Base class of batch normalization.
 
     Parameters
     ----------
-    num_features : int
-        Number of channels.
     momentum : float
         Share of the running mean and variance that each training step keeps.
-    epsilon : float
-        Added to the variance.
-    weight_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
-        Settings of the scale and the shift of the channels; False omits them.
-    data_format : str, optional
-        Position of the channel axis: 'NCL', 'NCHW' or 'NCDHW' (the default, by the number of axes),
-        or 'NLC', 'NHWC', 'NDHWC'.
     use_global_stats : bool, optional
         True: use the running mean and variance in training too; False: always those of the batch.
-    name : str, optional
-        Prefix of the parameter names.
-    dtype : str or dtype
-        Dtype of the parameters.
 
     See Also
     --------
@@ -45,18 +33,10 @@ class _BatchNorm(Normalization):
     _format = "NCHW"
 
     def __init__(
-        self,
-        num_features: int,
-        momentum: float = 0.9,
-        epsilon: float = 1e-5,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        data_format: str | None = None,
-        use_global_stats: bool | None = None,
-        name: str | None = None,
-        *,
-        dtype: Any = "float32",
-    ) -> None:
+        self, num_features: int, momentum: float = 0.9, epsilon: float = 1e-5,
+        weight_attr: Any = None, bias_attr: Any = None, data_format: str | None = None,
+        use_global_stats: bool | None = None, name: str | None = None, *, dtype: Any = "float32",
+    ) -> None:  # fmt: skip
         super().__init__()
         data_format = self._format if data_format is None else data_format
         if data_format not in self._formats:
@@ -170,19 +150,11 @@ class BatchNorm(_BatchNorm):
     """
 
     def __init__(
-        self,
-        num_channels: int,
-        act: str | None = None,
-        is_test: bool = False,
-        momentum: float = 0.9,
-        epsilon: float = 1e-5,
-        param_attr: Any = None,
-        bias_attr: Any = None,
-        dtype: Any = "float32",
-        data_layout: str = "NCHW",
-        use_global_stats: bool = False,
+        self, num_channels: int, act: str | None = None, is_test: bool = False,
+        momentum: float = 0.9, epsilon: float = 1e-5, param_attr: Any = None, bias_attr: Any = None,
+        dtype: Any = "float32", data_layout: str = "NCHW", use_global_stats: bool = False,
         trainable_statistics: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         if act is not None and act not in functional.__all__:
             raise ValueError(
                 f"BatchNorm: act must name a function of optlab.nn.functional; got {act!r}."

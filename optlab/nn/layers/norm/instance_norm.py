@@ -6,30 +6,18 @@ from typing import Any
 
 from optlab.autograd.tensor.tensor import Tensor
 from optlab.nn import functional
-from optlab.nn.layers.docstrings import inherit_docstring
+from optlab.nn.docstrings import inherit_docstring
 from optlab.nn.layers.norm.layer_norm import Normalization
 
 
+@inherit_docstring
 class _InstanceNorm(Normalization):
     """Base class of instance normalization.
 
     Parameters
     ----------
-    num_features : int
-        Number of channels.
-    epsilon : float
-        Added to the variance.
     momentum : float
         Must be 0.9: there are no running averages over batches.
-    weight_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
-        Settings of the scale and the shift of the channels; False omits them.
-    data_format : str, optional
-        Position of the channel axis: 'NCL', 'NCHW' or 'NCDHW' (the default, by the number of axes),
-        or 'NLC', 'NHWC', 'NDHWC'.
-    name : str, optional
-        Prefix of the parameter names.
-    dtype : str or dtype
-        Dtype of the parameters.
 
     See Also
     --------
@@ -40,17 +28,10 @@ class _InstanceNorm(Normalization):
     _formats: tuple[str, ...] = ("NCHW", "NHWC")
 
     def __init__(
-        self,
-        num_features: int,
-        epsilon: float = 1e-5,
-        momentum: float = 0.9,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        data_format: str | None = None,
-        name: str | None = None,
-        *,
-        dtype: Any = "float32",
-    ) -> None:
+        self, num_features: int, epsilon: float = 1e-5, momentum: float = 0.9,
+        weight_attr: Any = None, bias_attr: Any = None, data_format: str | None = None,
+        name: str | None = None, *, dtype: Any = "float32",
+    ) -> None:  # fmt: skip
         super().__init__()
         data_format = self._formats[0] if data_format is None else data_format
         if data_format not in self._formats:

@@ -10,25 +10,39 @@ from optlab.nn import functional
 from optlab.nn.base.layer import Layer
 from optlab.nn.base.param_attr import make_parameter, parameter_name
 from optlab.nn.base.parameter import Parameter
+from optlab.nn.docstrings import inherit_docstring
 from optlab.nn.functional.norm.layer_norm import as_shape
 from optlab.nn.initializer import Constant
 from optlab.nn.layers.configured import Unary
 
 
 class Normalization(Layer):
-    """Base class of layers that normalize, scale and shift."""
+    """Base class of layers that normalize, scale and shift.
+
+    Parameters
+    ----------
+    num_features : int
+        Number of channels.
+    epsilon : float
+        Added to the variance.
+    weight_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
+        Settings of the scale and the shift of the channels; False omits them.
+    data_format : str, optional
+        Position of the channel axis: 'NCL', 'NCHW' or 'NCDHW' (the default, by the number of axes),
+        or 'NLC', 'NHWC', 'NDHWC'.
+    name : str, optional
+        Prefix of the parameter names.
+    dtype : str or dtype
+        Dtype of the parameters.
+    """
 
     weight: Parameter | None
     bias: Parameter | None
 
     def _make_parameters(
-        self,
-        shape: tuple[int, ...],
-        weight_attr: Any,
-        bias_attr: Any,
-        name: str | None,
+        self, shape: tuple[int, ...], weight_attr: Any, bias_attr: Any, name: str | None,
         dtype: Any,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Create scale and shift; both may be omitted."""
         for length in shape:
             if length < 1:
@@ -41,6 +55,7 @@ class Normalization(Layer):
         )
 
 
+@inherit_docstring
 class LayerNorm(Normalization):
     """Apply layer normalization over the last axes.
 
@@ -48,14 +63,8 @@ class LayerNorm(Normalization):
     ----------
     normalized_shape : int or list of int
         Lengths of the axes that share a mean and a variance.
-    epsilon : float
-        Added to the variance.
     weight_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
         Settings of the scale and the shift, of shape `normalized_shape`; False omits them.
-    name : str, optional
-        Prefix of the parameter names.
-    dtype : str or dtype
-        Dtype of the parameters.
 
     See Also
     --------
@@ -70,15 +79,9 @@ class LayerNorm(Normalization):
     """
 
     def __init__(
-        self,
-        normalized_shape: int | Sequence[int],
-        epsilon: float = 1e-5,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        name: str | None = None,
-        *,
-        dtype: Any = "float32",
-    ) -> None:
+        self, normalized_shape: int | Sequence[int], epsilon: float = 1e-5, weight_attr: Any = None,
+        bias_attr: Any = None, name: str | None = None, *, dtype: Any = "float32",
+    ) -> None:  # fmt: skip
         super().__init__()
         self.normalized_shape, self.epsilon = as_shape(normalized_shape), epsilon
         self._make_parameters(self.normalized_shape, weight_attr, bias_attr, name, dtype)
@@ -92,6 +95,7 @@ class LayerNorm(Normalization):
         return f"normalized_shape={list(self.normalized_shape)}, epsilon={self.epsilon}"
 
 
+@inherit_docstring
 class RMSNorm(Normalization):
     """Apply root-mean-square normalization over the last axes.
 
@@ -103,10 +107,6 @@ class RMSNorm(Normalization):
         Added to the mean square.
     weight_attr : ParamAttr, str, Initializer or bool, optional
         Settings of the scale, of shape `normalized_shape`; False omits it.
-    name : str, optional
-        Prefix of the parameter name.
-    dtype : str or dtype
-        Dtype of the parameter.
 
     See Also
     --------
@@ -121,14 +121,9 @@ class RMSNorm(Normalization):
     """
 
     def __init__(
-        self,
-        normalized_shape: int | Sequence[int],
-        epsilon: float = 1e-5,
-        weight_attr: Any = None,
-        name: str | None = None,
-        *,
-        dtype: Any = "float32",
-    ) -> None:
+        self, normalized_shape: int | Sequence[int], epsilon: float = 1e-5, weight_attr: Any = None,
+        name: str | None = None, *, dtype: Any = "float32",
+    ) -> None:  # fmt: skip
         super().__init__()
         self.normalized_shape, self.epsilon = as_shape(normalized_shape), epsilon
         self._make_parameters(self.normalized_shape, weight_attr, False, name, dtype)
@@ -142,6 +137,7 @@ class RMSNorm(Normalization):
         return f"normalized_shape={list(self.normalized_shape)}, epsilon={self.epsilon}"
 
 
+@inherit_docstring
 class GroupNorm(Normalization):
     """Apply group normalization: over groups of channels and all positions of each example.
 
@@ -149,16 +145,8 @@ class GroupNorm(Normalization):
     ----------
     num_groups, num_channels : int
         Numbers of groups and of channels.
-    epsilon : float
-        Added to the variance.
-    weight_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
-        Settings of the scale and the shift of the channels; False omits them.
     data_format : str
         Position of the channel axis: axis 1 ('NC...') or the last ('N...C').
-    name : str, optional
-        Prefix of the parameter names.
-    dtype : str or dtype
-        Dtype of the parameters.
 
     See Also
     --------
@@ -174,17 +162,10 @@ class GroupNorm(Normalization):
     """
 
     def __init__(
-        self,
-        num_groups: int,
-        num_channels: int,
-        epsilon: float = 1e-5,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        data_format: str = "NCHW",
-        name: str | None = None,
-        *,
+        self, num_groups: int, num_channels: int, epsilon: float = 1e-5, weight_attr: Any = None,
+        bias_attr: Any = None, data_format: str = "NCHW", name: str | None = None, *,
         dtype: Any = "float32",
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__()
         if num_groups < 1 or num_channels % num_groups:
             raise ValueError(

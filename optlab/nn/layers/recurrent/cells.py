@@ -14,9 +14,9 @@ from optlab.nn import functional
 from optlab.nn.base.layer import Layer
 from optlab.nn.base.param_attr import make_parameter, parameter_name, require_parameter
 from optlab.nn.base.parameter import Parameter
+from optlab.nn.docstrings import inherit_docstring
 from optlab.nn.functional.recurrent import GRU_STEP, LSTM, LSTM_STEP
 from optlab.nn.initializer import Uniform
-from optlab.nn.layers.docstrings import inherit_docstring
 
 
 class RNNCellBase(Layer):
@@ -42,13 +42,9 @@ class RNNCellBase(Layer):
     state_shape: Any
 
     def get_initial_states(
-        self,
-        batch_ref: Any,
-        shape: Any = None,
-        dtype: Any = None,
-        init_value: float = 0.0,
+        self, batch_ref: Any, shape: Any = None, dtype: Any = None, init_value: float = 0.0,
         batch_dim_idx: int = 0,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         """Return initial states.
 
         Parameters
@@ -100,17 +96,10 @@ class Gated(RNNCellBase):
     proj_size = 0
 
     def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        weight_ih_attr: Any = None,
-        weight_hh_attr: Any = None,
-        bias_ih_attr: Any = None,
-        bias_hh_attr: Any = None,
-        name: str | None = None,
-        *,
-        dtype: Any = "float32",
-    ) -> None:
+        self, input_size: int, hidden_size: int, weight_ih_attr: Any = None,
+        weight_hh_attr: Any = None, bias_ih_attr: Any = None, bias_hh_attr: Any = None,
+        name: str | None = None, *, dtype: Any = "float32",
+    ) -> None:  # fmt: skip
         super().__init__()
         kind = type(self).__name__
         for argument, size in (("input_size", input_size), ("hidden_size", hidden_size)):
@@ -200,18 +189,10 @@ class SimpleRNNCell(Gated):
     """
 
     def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        activation: str = "tanh",
-        weight_ih_attr: Any = None,
-        weight_hh_attr: Any = None,
-        bias_ih_attr: Any = None,
-        bias_hh_attr: Any = None,
-        name: str | None = None,
-        *,
-        dtype: Any = "float32",
-    ) -> None:
+        self, input_size: int, hidden_size: int, activation: str = "tanh",
+        weight_ih_attr: Any = None, weight_hh_attr: Any = None, bias_ih_attr: Any = None,
+        bias_hh_attr: Any = None, name: str | None = None, *, dtype: Any = "float32",
+    ) -> None:  # fmt: skip
         if activation not in ("tanh", "relu"):
             raise ValueError(
                 f"{type(self).__name__} takes activation='tanh' or 'relu'; got {activation!r}."
@@ -257,18 +238,10 @@ class LSTMCell(Gated):
     _gates = 4
 
     def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        weight_ih_attr: Any = None,
-        weight_hh_attr: Any = None,
-        bias_ih_attr: Any = None,
-        bias_hh_attr: Any = None,
-        proj_size: int = 0,
-        name: str | None = None,
-        *,
-        dtype: Any = "float32",
-    ) -> None:
+        self, input_size: int, hidden_size: int, weight_ih_attr: Any = None,
+        weight_hh_attr: Any = None, bias_ih_attr: Any = None, bias_hh_attr: Any = None,
+        proj_size: int = 0, name: str | None = None, *, dtype: Any = "float32",
+    ) -> None:  # fmt: skip
         self.proj_size = proj_size
         super().__init__(
             input_size, hidden_size, weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr,

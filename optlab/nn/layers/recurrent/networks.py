@@ -11,19 +11,18 @@ import numpy as np
 from optlab.nn import functional
 from optlab.nn.base.layer import Layer
 from optlab.nn.base.param_attr import parameter_name
+from optlab.nn.docstrings import documented_like, inherit_docstring
 from optlab.nn.layers.containers import LayerList
-from optlab.nn.layers.docstrings import inherit_docstring
-from optlab.nn.layers.recurrent.cells import GRUCell, LSTMCell, SimpleRNNCell
+from optlab.nn.layers.recurrent.cells import Gated, GRUCell, LSTMCell, SimpleRNNCell
 from optlab.nn.layers.recurrent.rnn import checked_lengths, read_sequences, run_cell
 
 
+@documented_like(Gated)
 class _Recurrent(Layer):
     """Base class of recurrent networks: stacked cells, in one or in two directions.
 
     Parameters
     ----------
-    input_size, hidden_size : int
-        Lengths of the last axis of input and state.
     num_layers : int
         Number of stacked layers.
     direction : {'forward', 'bidirect'}
@@ -35,10 +34,6 @@ class _Recurrent(Layer):
     weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr
         Settings of the parameters, as for the cell; they are named ``weight_ih_l0``,
         ``weight_ih_l0_reverse``, ``weight_ih_l1`` and so on.
-    name : str, optional
-        Prefix of the parameter names.
-    dtype : str or dtype
-        Dtype of the parameters.
     """
 
     _states = 1
@@ -46,21 +41,11 @@ class _Recurrent(Layer):
     _cell: Callable[..., Any]
 
     def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        direction: str = "forward",
-        time_major: bool = False,
-        dropout: float = 0.0,
-        weight_ih_attr: Any = None,
-        weight_hh_attr: Any = None,
-        bias_ih_attr: Any = None,
-        bias_hh_attr: Any = None,
-        name: str | None = None,
-        *,
-        dtype: Any = "float32",
-    ) -> None:
+        self, input_size: int, hidden_size: int, num_layers: int = 1, direction: str = "forward",
+        time_major: bool = False, dropout: float = 0.0, weight_ih_attr: Any = None,
+        weight_hh_attr: Any = None, bias_ih_attr: Any = None, bias_hh_attr: Any = None,
+        name: str | None = None, *, dtype: Any = "float32",
+    ) -> None:  # fmt: skip
         super().__init__()
         kind = type(self).__name__
         if direction not in ("forward", "bidirect", "bidirectional"):
@@ -173,22 +158,11 @@ class SimpleRNN(_Recurrent):
     """
 
     def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        direction: str = "forward",
-        time_major: bool = False,
-        dropout: float = 0.0,
-        activation: str = "tanh",
-        weight_ih_attr: Any = None,
-        weight_hh_attr: Any = None,
-        bias_ih_attr: Any = None,
-        bias_hh_attr: Any = None,
-        name: str | None = None,
-        *,
-        dtype: Any = "float32",
-    ) -> None:
+        self, input_size: int, hidden_size: int, num_layers: int = 1, direction: str = "forward",
+        time_major: bool = False, dropout: float = 0.0, activation: str = "tanh",
+        weight_ih_attr: Any = None, weight_hh_attr: Any = None, bias_ih_attr: Any = None,
+        bias_hh_attr: Any = None, name: str | None = None, *, dtype: Any = "float32",
+    ) -> None:  # fmt: skip
         self._cell = partial(SimpleRNNCell, activation=activation)
         super().__init__(
             input_size, hidden_size, num_layers, direction, time_major, dropout, weight_ih_attr,
@@ -220,22 +194,11 @@ class LSTM(_Recurrent):
     _states = 2
 
     def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        direction: str = "forward",
-        time_major: bool = False,
-        dropout: float = 0.0,
-        weight_ih_attr: Any = None,
-        weight_hh_attr: Any = None,
-        bias_ih_attr: Any = None,
-        bias_hh_attr: Any = None,
-        proj_size: int = 0,
-        name: str | None = None,
-        *,
-        dtype: Any = "float32",
-    ) -> None:
+        self, input_size: int, hidden_size: int, num_layers: int = 1, direction: str = "forward",
+        time_major: bool = False, dropout: float = 0.0, weight_ih_attr: Any = None,
+        weight_hh_attr: Any = None, bias_ih_attr: Any = None, bias_hh_attr: Any = None,
+        proj_size: int = 0, name: str | None = None, *, dtype: Any = "float32",
+    ) -> None:  # fmt: skip
         self._cell = partial(LSTMCell, proj_size=proj_size)
         super().__init__(
             input_size, hidden_size, num_layers, direction, time_major, dropout, weight_ih_attr,

@@ -70,18 +70,10 @@ class MultiHeadAttention(Layer):
     StaticCache = StaticCache
 
     def __init__(
-        self,
-        embed_dim: int,
-        num_heads: int,
-        dropout: float = 0.0,
-        kdim: int | None = None,
-        vdim: int | None = None,
-        need_weights: bool = False,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        *,
-        dtype: Any = "float32",
-    ) -> None:
+        self, embed_dim: int, num_heads: int, dropout: float = 0.0, kdim: int | None = None,
+        vdim: int | None = None, need_weights: bool = False, weight_attr: Any = None,
+        bias_attr: Any = None, *, dtype: Any = "float32",
+    ) -> None:  # fmt: skip
         super().__init__()
         if embed_dim < 1 or num_heads < 1 or embed_dim % num_heads:
             raise ValueError(
@@ -140,13 +132,9 @@ class MultiHeadAttention(Layer):
         return Cache(Tensor(empty), Tensor(empty))
 
     def forward(
-        self,
-        query: Any,
-        key: Any = None,
-        value: Any = None,
-        attn_mask: Any = None,
+        self, query: Any, key: Any = None, value: Any = None, attn_mask: Any = None,
         cache: Any = None,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         """Attend to `value`; `key` and `value` are by default `query`.
 
         Parameters

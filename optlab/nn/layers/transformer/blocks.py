@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from optlab.autograd.tensor.tensor import Tensor
 from optlab.nn import functional
 from optlab.nn.base.layer import Layer
+from optlab.nn.docstrings import documented_like, inherit_docstring
 from optlab.nn.layers.containers import LayerList
-from optlab.nn.layers.docstrings import inherit_docstring
 from optlab.nn.layers.dropout import Dropout
 from optlab.nn.layers.linear import Linear
 from optlab.nn.layers.norm.layer_norm import LayerNorm
@@ -65,21 +65,11 @@ class _Block(Layer):
     _parts = 2
 
     def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int,
-        dropout: float = 0.1,
-        activation: str = "relu",
-        attn_dropout: float | None = None,
-        act_dropout: float | None = None,
-        normalize_before: bool = False,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        layer_norm_eps: float = 1e-5,
-        *,
-        dtype: Any = "float32",
-    ) -> None:
+        self, d_model: int, nhead: int, dim_feedforward: int, dropout: float = 0.1,
+        activation: str = "relu", attn_dropout: float | None = None,
+        act_dropout: float | None = None, normalize_before: bool = False, weight_attr: Any = None,
+        bias_attr: Any = None, layer_norm_eps: float = 1e-5, *, dtype: Any = "float32",
+    ) -> None:  # fmt: skip
         super().__init__()
         name = type(self).__name__
         if activation not in _ACTIVATIONS:
@@ -185,13 +175,9 @@ class TransformerDecoderLayer(_Block):
     _parts = 3
 
     def forward(
-        self,
-        tgt: Any,
-        memory: Any,
-        tgt_mask: Any = None,
-        memory_mask: Any = None,
+        self, tgt: Any, memory: Any, tgt_mask: Any = None, memory_mask: Any = None,
         cache: Any = None,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         """Return the output, and the pair of new caches if a pair was given."""
         own, other = (None, None) if cache is None else cache
         after = []
@@ -219,16 +205,37 @@ class TransformerDecoderLayer(_Block):
         )
 
 
-def _copies(layer: Any, count: int, kind: type[_Block], stack: str) -> LayerList:
-    """Return the layer and copies of it with initial values of their own."""
-    if not isinstance(layer, kind):
-        raise TypeError(f"{stack} takes a {kind.__name__}; got {type(layer).__name__}.")
-    if count < 1:
-        raise ValueError(f"{stack} has at least 1 layer; got num_layers={count!r}.")
-    return LayerList([layer, *(type(layer)(**layer._settings) for _ in range(count - 1))])
+class _Stack(Layer):
+    """Base class of encoder and decoder: layers in a chain, then an optional normalization."""
+
+    #: The class of the layers.
+    _kind: ClassVar[type[_Block]]
+
+    def _fill(self, first: Any, count: int, norm: Layer | None) -> None:
+        """Set the first layer and copies of it with initial values of their own."""
+        stack = type(self).__name__
+        if not isinstance(first, self._kind):
+            raise TypeError(f"{stack} takes a {self._kind.__name__}; got {type(first).__name__}.")
+        if count < 1:
+            raise ValueError(f"{stack} has at least 1 layer; got num_layers={count!r}.")
+        copies = (type(first)(**first._settings) for _ in range(count - 1))
+        self.layers = LayerList([first, *copies])
+        self.num_layers, self.norm = count, norm
+
+    def _run(self, x: Any, others: tuple[Any, ...], cache: Any) -> Any:
+        """Return the output, and the list of new caches if a list was given."""
+        caches = []
+        for i, layer in enumerate(self.layers):
+            if cache is None:
+                x = layer(x, *others)
+            else:
+                x, new = layer(x, *others, cache[i])
+                caches.append(new)
+        y: Tensor = x if self.norm is None else self.norm(x)
+        return y if cache is None else (y, caches)
 
 
-class TransformerEncoder(Layer):
+class TransformerEncoder(_Stack):
     """Apply several `TransformerEncoderLayer` in a chain.
 
     Parameters
@@ -247,40 +254,29 @@ class TransformerEncoder(Layer):
     (3, 5, 8)
     """
 
+    _kind = TransformerEncoderLayer
+
     def __init__(self, encoder_layer: Any, num_layers: int, norm: Layer | None = None) -> None:
         super().__init__()
-        self.layers = _copies(
-            encoder_layer, num_layers, TransformerEncoderLayer, "TransformerEncoder"
-        )
-        self.num_layers, self.norm = num_layers, norm
+        self._fill(encoder_layer, num_layers, norm)
 
     def forward(self, src: Any, src_mask: Any = None, cache: Any = None) -> Any:
         """Return the output, and the list of new caches if a list was given."""
-        caches = []
-        for i, layer in enumerate(self.layers):
-            if cache is None:
-                src = layer(src, src_mask)
-            else:
-                src, new = layer(src, src_mask, cache[i])
-                caches.append(new)
-        y: Tensor = src if self.norm is None else self.norm(src)
-        return y if cache is None else (y, caches)
+        return self._run(src, (src_mask,), cache)
 
     def gen_cache(self, src: Any) -> list[Any]:
         """Return an empty cache for each layer."""
         return [layer.gen_cache(src) for layer in self.layers]
 
 
-class TransformerDecoder(Layer):
+@documented_like(TransformerEncoder)
+class TransformerDecoder(_Stack):
     """Apply several `TransformerDecoderLayer` in a chain.
 
     Parameters
     ----------
     decoder_layer : TransformerDecoderLayer
         First layer; the others have its settings, and initial values of their own.
-    num_layers : int
-    norm : LayerNorm, optional
-        Normalization of the output.
 
     Examples
     --------
@@ -290,31 +286,18 @@ class TransformerDecoder(Layer):
     (3, 5, 8)
     """
 
+    _kind = TransformerDecoderLayer
+
     def __init__(self, decoder_layer: Any, num_layers: int, norm: Layer | None = None) -> None:
         super().__init__()
-        self.layers = _copies(
-            decoder_layer, num_layers, TransformerDecoderLayer, "TransformerDecoder"
-        )
-        self.num_layers, self.norm = num_layers, norm
+        self._fill(decoder_layer, num_layers, norm)
 
     def forward(
-        self,
-        tgt: Any,
-        memory: Any,
-        tgt_mask: Any = None,
-        memory_mask: Any = None,
+        self, tgt: Any, memory: Any, tgt_mask: Any = None, memory_mask: Any = None,
         cache: Any = None,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         """Return the output, and the list of new pairs of caches if a list was given."""
-        caches = []
-        for i, layer in enumerate(self.layers):
-            if cache is None:
-                tgt = layer(tgt, memory, tgt_mask, memory_mask)
-            else:
-                tgt, new = layer(tgt, memory, tgt_mask, memory_mask, cache[i])
-                caches.append(new)
-        y: Tensor = tgt if self.norm is None else self.norm(tgt)
-        return y if cache is None else (y, caches)
+        return self._run(tgt, (memory, tgt_mask, memory_mask), cache)
 
     def gen_cache(self, memory: Any, do_zip: bool = False) -> list[Any]:
         """Return a pair of caches for each layer; with `do_zip`, a list for each kind instead."""

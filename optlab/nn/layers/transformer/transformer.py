@@ -9,6 +9,7 @@ import numpy as np
 from optlab.autograd.tensor.creation import to_tensor
 from optlab.autograd.tensor.tensor import Tensor, raw
 from optlab.nn.base.layer import Layer
+from optlab.nn.docstrings import documented_like
 from optlab.nn.layers.norm.layer_norm import LayerNorm
 from optlab.nn.layers.transformer.blocks import (
     TransformerDecoder,
@@ -34,6 +35,7 @@ def _split_settings(given: Any, argument: str) -> tuple[Any, Any]:
     return [given[i] for i in reading], [given[i] for i in writing]
 
 
+@documented_like(TransformerEncoderLayer)
 class Transformer(Layer):
     """Apply a transformer, an encoder and a decoder.
 
@@ -41,29 +43,16 @@ class Transformer(Layer):
     ----------
     d_model : int
         Width of inputs and output.
-    nhead : int
-        Number of attention heads.
     num_encoder_layers, num_decoder_layers : int
         Numbers of layers.
     dim_feedforward : int
         Width of the hidden layers of the feed-forward networks.
-    dropout : float
-        Probability of an element to be dropped before it is added to the residual.
-    activation : str
-        Name of a function of ``optlab.nn.functional``.
-    attn_dropout, act_dropout : float, optional
-        Dropout probabilities of the attention weights and after the activation; by default
-        `dropout`.
-    normalize_before : bool
-        Whether to normalize the input of each part rather than its sum with the residual.
     weight_attr, bias_attr : ParamAttr, str, Initializer or bool, or a list of them, optional
         Settings of all weights and biases. A list of two: for attention, for the feed-forward
         networks. Of three: for self-attention, for cross-attention, for the feed-forward networks.
     custom_encoder, custom_decoder : Layer, optional
         Replacements of the encoder, called with (src, src_mask), and of the decoder, called with
         (tgt, memory, tgt_mask, memory_mask).
-    dtype : str or dtype
-        Dtype of the parameters.
 
     Raises
     ------
@@ -89,24 +78,13 @@ class Transformer(Layer):
     """
 
     def __init__(
-        self,
-        d_model: int = 512,
-        nhead: int = 8,
-        num_encoder_layers: int = 6,
-        num_decoder_layers: int = 6,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: str = "relu",
-        attn_dropout: float | None = None,
-        act_dropout: float | None = None,
-        normalize_before: bool = False,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        custom_encoder: Layer | None = None,
-        custom_decoder: Layer | None = None,
-        *,
-        dtype: Any = "float32",
-    ) -> None:
+        self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6, dim_feedforward: int = 2048, dropout: float = 0.1,
+        activation: str = "relu", attn_dropout: float | None = None,
+        act_dropout: float | None = None, normalize_before: bool = False, weight_attr: Any = None,
+        bias_attr: Any = None, custom_encoder: Layer | None = None,
+        custom_decoder: Layer | None = None, *, dtype: Any = "float32",
+    ) -> None:  # fmt: skip
         super().__init__()
         self.d_model, self.nhead = d_model, nhead
         weights, biases = (
@@ -127,13 +105,9 @@ class Transformer(Layer):
         )
 
     def forward(
-        self,
-        src: Any,
-        tgt: Any,
-        src_mask: Any = None,
-        tgt_mask: Any = None,
+        self, src: Any, tgt: Any, src_mask: Any = None, tgt_mask: Any = None,
         memory_mask: Any = None,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         """Encode `src`, and decode `tgt` with it.
 
         Parameters
