@@ -10,10 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import plotly.graph_objects as go
 
-from optlab.optimizer.lr import (
-    LRScheduler,
-    ReduceOnPlateau,
-)
+from optlab.optimizer.lr import LRScheduler, ReduceOnPlateau
 from optlab.viz.backends.matplotlib.panels import draw_curves as draw_static_curves
 from optlab.viz.backends.matplotlib.parts import as_png, blank_figure, panel_axes, write_page
 from optlab.viz.backends.plotly.panels import draw_curves

@@ -104,10 +104,7 @@ def _draw_timeline(axes: Axes, view: RecomputeView, line: Timeline, at: int) -> 
     across = np.repeat(line.edges, 2)[1:-1]
     for role, low, high in line.bands:
         axes.fill_between(
-            across,
-            np.repeat(low, 2),
-            np.repeat(high, 2),
-            **area_pen(theme.MEMORY[role]),
+            across, np.repeat(low, 2), np.repeat(high, 2), **area_pen(theme.MEMORY[role])
         )
     if at > 1:
         axes.axhline(view.plain_peak, color=theme.QUIET, linewidth=PIXEL, dashes=(2, 3))

@@ -22,12 +22,7 @@ from optlab.viz.backends.matplotlib.parts import (
     write_page,
 )
 from optlab.viz.backends.matplotlib.parts import add_heading as add_static_heading
-from optlab.viz.backends.plotly.parts import (
-    add_heading,
-    axis_name_prefix,
-    empty_figure,
-    put_axes,
-)
+from optlab.viz.backends.plotly.parts import add_heading, axis_name_prefix, empty_figure, put_axes
 from optlab.viz.style import layout, theme
 from optlab.viz.style.geometry import Floats
 from optlab.viz.style.layout import Page

@@ -193,11 +193,7 @@ def _draw_peak_shares(figure: go.Figure, view: MemoryView) -> None:
 
 
 def memory_png(
-    trace: Any,
-    *,
-    width: int = WIDTH,
-    height: int = layout.HEIGHT,
-    scale: float = 1.0,
+    trace: Any, *, width: int = WIDTH, height: int = layout.HEIGHT, scale: float = 1.0
 ) -> bytes:
     r"""Draw the memory of a step as a PNG image.
 
@@ -244,10 +240,7 @@ def _draw_bands(axes: Axes, view: MemoryView) -> None:
     across = np.repeat(view.edges, 2)[1:-1]
     for band in view.bands:
         axes.fill_between(
-            across,
-            np.repeat(band.low, 2),
-            np.repeat(band.high, 2),
-            **area_pen(band.area),
+            across, np.repeat(band.low, 2), np.repeat(band.high, 2), **area_pen(band.area)
         )
         axes.plot(across, np.repeat(band.high, 2), color=theme.PAPER, linewidth=0.8 * PIXEL)
     write: dict[str, Any] = {"fontproperties": font(theme.FONT_TEXT), "parse_math": False}
@@ -294,10 +287,7 @@ def _draw_shares(axes: Axes, view: MemoryView) -> None:
     write: dict[str, Any] = {"va": "center_baseline", "parse_math": False}
     for i, share in enumerate(view.shares):
         axes.barh(
-            [i + 0.74],
-            [view.bar_length * share.part / most],
-            height=0.32,
-            **area_pen(share.area),
+            [i + 0.74], [view.bar_length * share.part / most], height=0.32, **area_pen(share.area)
         )
         axes.text(0, i + 0.26, share.text, fontproperties=font(theme.FONT_TEXT), **write)
         axes.text(

@@ -266,10 +266,7 @@ def draw_curves(figure: go.Figure, view: CurvesView, page: Page, at: int) -> Non
         }
         figure.add_trace(
             go.Scatter(
-                y=[end.y],
-                mode="markers",
-                marker=end_marker(end.style, size=end.size),
-                **shared,
+                y=[end.y], mode="markers", marker=end_marker(end.style, size=end.size), **shared
             )
         )
         figure.add_trace(

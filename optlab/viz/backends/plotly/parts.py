@@ -189,11 +189,7 @@ def add_entries(figure: go.Figure, styles: Mapping[str, Style]) -> None:
                 name=name,
                 legendgroup=name,
                 mode="lines+markers",
-                line={
-                    "color": style.color,
-                    "width": theme.LINE_WIDTH,
-                    "dash": dash_text(style),
-                },
+                line={"color": style.color, "width": theme.LINE_WIDTH, "dash": dash_text(style)},
                 marker=end_marker(style),
                 hoverinfo="skip",
             )
@@ -235,10 +231,7 @@ def end_marker(
         "symbol": style.marker,
         "size": size,
         "color": theme.PAPER if hollow else style.color,
-        "line": {
-            "color": style.color if hollow else theme.PAPER,
-            "width": 2.0 if hollow else 1.2,
-        },
+        "line": {"color": style.color if hollow else theme.PAPER, "width": 2.0 if hollow else 1.2},
         "opacity": 1,
     }
 
