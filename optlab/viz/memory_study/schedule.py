@@ -132,15 +132,13 @@ def recompute_schedule(
     )  # fmt: skip
     add_heading(figure, view.page, 0, "What happens to each layer", "backward right of the line")
     for kind, x, y in view.lines:
-        figure.add_trace(
-            go.Scatter(
-                x=x,
-                y=y,
-                name=kind.name,
-                mode="lines",
-                line={"color": kind.color, "width": max(1.2, kind.share * view.row)},
-                hovertemplate=f"layer %{{y}} {kind.name}, time %{{x}}<extra></extra>",
-            )
+        figure.add_scatter(
+            x=x,
+            y=y,
+            name=kind.name,
+            mode="lines",
+            line={"color": kind.color, "width": max(1.2, kind.share * view.row)},
+            hovertemplate=f"layer %{{y}} {kind.name}, time %{{x}}<extra></extra>",
         )
     figure.add_vline(view.turn, line={"color": theme.INK, "width": 1, "dash": "4px,3px"})
     return figure

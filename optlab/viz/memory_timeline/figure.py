@@ -82,31 +82,27 @@ def memory(trace: Any, *, width: int = WIDTH, height: int = layout.HEIGHT) -> go
     across = np.repeat(view.edges, 2)[1:-1]
     add_areas(figure, [(band.role, band.name) for band in view.bands])
     for band in view.bands:
-        figure.add_trace(
-            go.Scatter(
-                x=across,
-                y=np.repeat(band.high - band.low, 2),
-                name=band.name,
-                legendgroup=band.role,
-                showlegend=False,
-                mode="lines",
-                stackgroup="bytes",
-                line={"width": 0.8, "color": theme.PAPER},
-                fillcolor=band.area.color,
-                fillpattern=area_pattern(band.area),
-                hoverinfo="skip",
-            )
-        )
-    figure.add_trace(
-        go.Scatter(
-            x=view.edges[:-1] + 0.5,
-            y=view.total,
-            mode="markers",
-            marker={"opacity": 0, "size": 1},
+        figure.add_scatter(
+            x=across,
+            y=np.repeat(band.high - band.low, 2),
+            name=band.name,
+            legendgroup=band.role,
             showlegend=False,
-            text=view.tips,
-            hovertemplate="%{text}<extra></extra>",
+            mode="lines",
+            stackgroup="bytes",
+            line={"width": 0.8, "color": theme.PAPER},
+            fillcolor=band.area.color,
+            fillpattern=area_pattern(band.area),
+            hoverinfo="skip",
         )
+    figure.add_scatter(
+        x=view.edges[:-1] + 0.5,
+        y=view.total,
+        mode="markers",
+        marker={"opacity": 0, "size": 1},
+        showlegend=False,
+        text=view.tips,
+        hovertemplate="%{text}<extra></extra>",
     )
     for first, _, _ in view.phases:
         if first > 0:
@@ -129,21 +125,19 @@ def memory(trace: Any, *, width: int = WIDTH, height: int = layout.HEIGHT) -> go
 
 def _mark_peak(figure: go.Figure, view: MemoryView) -> None:
     x, y = view.peak
-    figure.add_trace(
-        go.Scatter(
-            x=[x],
-            y=[y],
-            mode="markers",
-            marker={
-                "symbol": "triangle-down",
-                "size": theme.END_SIZE,
-                "color": theme.INK,
-                "line": {"color": theme.PAPER, "width": 1.2},
-            },
-            cliponaxis=False,
-            showlegend=False,
-            hoverinfo="skip",
-        )
+    figure.add_scatter(
+        x=[x],
+        y=[y],
+        mode="markers",
+        marker={
+            "symbol": "triangle-down",
+            "size": theme.END_SIZE,
+            "color": theme.INK,
+            "line": {"color": theme.PAPER, "width": 1.2},
+        },
+        cliponaxis=False,
+        showlegend=False,
+        hoverinfo="skip",
     )
     left = view.peak_side == "left"
     figure.add_annotation(
@@ -169,18 +163,16 @@ def _draw_peak_shares(figure: go.Figure, view: MemoryView) -> None:
     most = max((share.part for share in view.shares), default=1.0)
     for i, share in enumerate(view.shares):
         fill = area_pattern(share.area)
-        figure.add_trace(
-            go.Bar(
-                x=[view.bar_length * share.part / most],
-                y=[i + 0.74],
-                width=0.32,
-                orientation="h",
-                xaxis=x_name,
-                yaxis=y_name,
-                marker={"color": fill["bgcolor"], "pattern": fill},
-                showlegend=False,
-                hoverinfo="skip",
-            )
+        figure.add_bar(
+            x=[view.bar_length * share.part / most],
+            y=[i + 0.74],
+            width=0.32,
+            orientation="h",
+            xaxis=x_name,
+            yaxis=y_name,
+            marker={"color": fill["bgcolor"], "pattern": fill},
+            showlegend=False,
+            hoverinfo="skip",
         )
         for text, x, y, anchor, ink in (
             (share.text, 0, i + 0.26, "left", theme.INK),

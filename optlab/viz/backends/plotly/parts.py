@@ -182,33 +182,29 @@ def add_legend(figure: go.Figure, comparison: ComparisonLike) -> None:
 def add_entries(figure: go.Figure, styles: Mapping[str, Style]) -> None:
     """Add a legend entry for every name."""
     for name, style in styles.items():
-        figure.add_trace(
-            go.Scatter(
-                x=[None],
-                y=[None],
-                name=name,
-                legendgroup=name,
-                mode="lines+markers",
-                line={"color": style.color, "width": theme.LINE_WIDTH, "dash": dash_text(style)},
-                marker=end_marker(style),
-                hoverinfo="skip",
-            )
+        figure.add_scatter(
+            x=[None],
+            y=[None],
+            name=name,
+            legendgroup=name,
+            mode="lines+markers",
+            line={"color": style.color, "width": theme.LINE_WIDTH, "dash": dash_text(style)},
+            marker=end_marker(style),
+            hoverinfo="skip",
         )
 
 
 def add_areas(figure: go.Figure, roles: Iterable[tuple[str, str]]) -> None:
     """Add a legend square for every role of memory that toggles its traces."""
     for role, name in roles:
-        figure.add_trace(
-            go.Scatter(
-                x=[None],
-                y=[None],
-                name=name,
-                legendgroup=role,
-                mode="markers",
-                marker={"symbol": "square", "size": 13, "color": theme.MEMORY[role].color},
-                hoverinfo="skip",
-            )
+        figure.add_scatter(
+            x=[None],
+            y=[None],
+            name=name,
+            legendgroup=role,
+            mode="markers",
+            marker={"symbol": "square", "size": 13, "color": theme.MEMORY[role].color},
+            hoverinfo="skip",
         )
 
 
