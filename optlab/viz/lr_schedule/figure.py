@@ -43,6 +43,7 @@ class _Content:
     view: CurvesView
 
 
+@layout.documented
 def schedule(
     schedules: Any,
     steps: int | None = None,
@@ -66,10 +67,6 @@ def schedule(
     width, height : int
         Size in pixels; a long legend or note makes the figure taller.
 
-    Returns
-    -------
-    plotly.graph_objects.Figure
-
     Raises
     ------
     TypeError, ValueError
@@ -92,6 +89,7 @@ def schedule(
     return figure
 
 
+@layout.documented
 def schedule_png(
     schedules: Any,
     steps: int | None = None,
@@ -109,15 +107,6 @@ def schedule_png(
         As for `schedule`.
     axis : {"linear", "log"}
         Scale of the axis of the rates.
-    width, height : int
-        Size in pixels, as for the interactive figure.
-    scale : float
-        Image pixels per pixel: 2 for print and high-resolution screens.
-
-    Returns
-    -------
-    bytes
-        The content of the file.
 
     Examples
     --------

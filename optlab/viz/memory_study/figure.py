@@ -36,6 +36,7 @@ from optlab.viz.style.layout import Page
 _HIDDEN = {"visible": False, "fixedrange": True}
 
 
+@layout.documented
 def recompute(study: Any, *, width: int = WIDTH, height: int | None = None) -> go.Figure:
     """Draw a memory study: the memory that recomputation saves, and the time that it costs.
 
@@ -51,10 +52,6 @@ def recompute(study: Any, *, width: int = WIDTH, height: int | None = None) -> g
         The result of `optlab.lab.memory_study`.
     width, height : int
         Size in pixels; the default height fits the content.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
 
     Raises
     ------

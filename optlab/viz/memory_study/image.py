@@ -33,6 +33,7 @@ from optlab.viz.style import layout, theme
 from optlab.viz.views.map_view import Mark
 
 
+@layout.documented
 def recompute_png(
     study: Any, *, width: int = WIDTH, height: int | None = None, scale: float = 1.0
 ) -> bytes:
@@ -42,15 +43,6 @@ def recompute_png(
     ----------
     study : MemoryStudy
         The result of `optlab.lab.memory_study`.
-    width, height : int
-        Size in pixels, as for the interactive figure.
-    scale : float
-        Image pixels per pixel: 2 for print and high-resolution screens.
-
-    Returns
-    -------
-    bytes
-        The content of the file.
 
     Examples
     --------

@@ -95,6 +95,7 @@ def _view(schedule: Any, width: int, height: int) -> ScheduleView:
     )  # fmt: skip
 
 
+@layout.documented
 def recompute_schedule(
     schedule: Any, *, width: int = 720, height: int = layout.HEIGHT
 ) -> go.Figure:
@@ -104,12 +105,6 @@ def recompute_schedule(
     ----------
     schedule : Schedule
         One of `optlab.autograd.schedules`, or your own.
-    width, height : int
-        Size in pixels.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
 
     Raises
     ------

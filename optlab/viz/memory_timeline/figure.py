@@ -38,6 +38,7 @@ from optlab.viz.style import layout, theme
 _APART = {"ticklabelstandoff": 5}  # the names of both axes meet at zero
 
 
+@layout.documented
 def memory(trace: Any, *, width: int = WIDTH, height: int = layout.HEIGHT) -> go.Figure:
     """Draw the memory of a step: bytes by role over the events, and the composition of the peak.
 
@@ -45,12 +46,6 @@ def memory(trace: Any, *, width: int = WIDTH, height: int = layout.HEIGHT) -> go
     ----------
     trace : MemoryTrace
         The result of `optlab.memory.report` or `optlab.memory.ledger`.
-    width, height : int
-        Size in pixels.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
 
     Examples
     --------
@@ -184,6 +179,7 @@ def _draw_peak_shares(figure: go.Figure, view: MemoryView) -> None:
             )  # fmt: skip
 
 
+@layout.documented
 def memory_png(
     trace: Any, *, width: int = WIDTH, height: int = layout.HEIGHT, scale: float = 1.0
 ) -> bytes:
@@ -193,15 +189,6 @@ def memory_png(
     ----------
     trace : MemoryTrace
         The result of `optlab.memory.report` or `optlab.memory.ledger`.
-    width, height : int
-        Size in pixels, as for the interactive figure.
-    scale : float
-        Image pixels per pixel: 2 for print and high-resolution screens.
-
-    Returns
-    -------
-    bytes
-        The content of the file.
 
     Examples
     --------
