@@ -10,6 +10,8 @@ import plotly.graph_objects as go
 from optlab.viz.backends.plotly.parts import (
     add_areas,
     add_heading,
+    add_peak,
+    add_tips,
     area_pattern,
     axis_name_prefix,
     axis_names,
@@ -119,38 +121,15 @@ def _draw_timeline(figure: go.Figure, view: RecomputeView, line: Timeline, at: i
             fillpattern=area_pattern(theme.MEMORY[role], 6),
             **axes,
         )
-    total = line.bands[-1][2]
-    figure.add_scatter(
-        x=(line.edges[:-1] + line.edges[1:]) / 2,
-        y=total,
-        mode="markers",
-        marker={"opacity": 0, "size": 2},
-        showlegend=False,
-        text=line.tips,
-        hovertemplate="%{text}<extra></extra>",
-        **axes,
-    )
+    middles = (line.edges[:-1] + line.edges[1:]) / 2
+    add_tips(figure, middles, line.bands[-1][2], line.tips, 2, **axes)
     if at > 1:
         figure.add_shape(
             type="line", x0=0, x1=view.events, y0=view.plain_peak, y1=view.plain_peak,
             xref=x_name, yref=y_name,
             line={"color": theme.QUIET, "width": 1, "dash": "2px,3px"},
         )  # fmt: skip
-    figure.add_scatter(
-        x=[line.peak[0]],
-        y=[line.peak[1]],
-        mode="markers",
-        marker={
-            "symbol": "triangle-down",
-            "size": theme.END_SIZE,
-            "color": theme.INK,
-            "line": {"color": theme.PAPER, "width": 1.2},
-        },
-        cliponaxis=False,
-        showlegend=False,
-        hoverinfo="skip",
-        **axes,
-    )
+    add_peak(figure, line.peak, **axes)
     shift, anchor = BESIDE[line.side]
     figure.add_annotation(
         x=line.peak[0], y=line.peak[1], xref=x_name, yref=y_name, text=line.said, showarrow=False,

@@ -13,11 +13,13 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from optlab.viz.backends.matplotlib.parts import (
     PIXEL,
     add_heading,
+    annotate,
     area_pen,
     as_png,
     blank_figure,
     font,
     halo,
+    mark_peak,
     marker_pen,
     panel_axes,
     put_mark,
@@ -100,17 +102,9 @@ def _draw_timeline(axes: Axes, view: RecomputeView, line: Timeline, at: int) -> 
         )
     if at > 1:
         axes.axhline(view.plain_peak, color=theme.QUIET, linewidth=PIXEL, dashes=(2, 3))
-    axes.plot(
-        [line.peak[0]], [line.peak[1]], marker="v", markersize=theme.END_SIZE * PIXEL,
-        color=theme.INK, markeredgecolor=theme.PAPER, clip_on=False, zorder=5,
-    )  # fmt: skip
+    mark_peak(axes, line.peak)
     shift, anchor = BESIDE[line.side]
-    axes.annotate(
-        line.said, line.peak, (shift[0] * PIXEL, shift[1] * PIXEL),
-        textcoords="offset points", ha=anchor, va="center_baseline",
-        color=theme.INK, path_effects=halo(), fontproperties=font(theme.FONT_TEXT),
-        parse_math=False, zorder=6,
-    )  # fmt: skip
+    annotate(axes, line.said, line.peak, shift, ha=anchor, path_effects=halo(), zorder=6)
 
 
 def _write_names(figure: Figure, view: RecomputeView) -> None:
@@ -150,10 +144,9 @@ def _draw_plot(axes: Axes, view: RecomputeView) -> None:
         )  # fmt: skip
         if curve.label is not None:
             label = curve.label
-            axes.annotate(
-                label.text, (label.x, label.y), (0, label.above * PIXEL), ha=label.anchor,
-                textcoords="offset points", va="center_baseline", color=theme.QUIET,
-                path_effects=halo(), fontproperties=font(theme.FONT_SMALL), parse_math=False,
+            annotate(
+                axes, label.text, (label.x, label.y), (0, label.above), theme.FONT_SMALL,
+                ha=label.anchor, color=theme.QUIET, path_effects=halo(),
             )  # fmt: skip
     x, y = view.front
     axes.step(x, y, where="pre", color=theme.INK, linewidth=1.2 * PIXEL)

@@ -11,11 +11,13 @@ from matplotlib.ticker import MaxNLocator
 
 from optlab.viz.backends.matplotlib.parts import (
     PIXEL,
+    annotate,
     area_pen,
     as_png,
     blank_figure,
     font,
     halo,
+    mark_peak,
     panel_axes,
     style_ticks,
     write_areas,
@@ -25,6 +27,8 @@ from optlab.viz.backends.matplotlib.parts import add_heading as add_static_headi
 from optlab.viz.backends.plotly.parts import (
     add_areas,
     add_heading,
+    add_peak,
+    add_tips,
     area_pattern,
     axis_name_prefix,
     axis_names,
@@ -90,15 +94,7 @@ def memory(trace: Any, *, width: int = WIDTH, height: int = layout.HEIGHT) -> go
             fillpattern=area_pattern(band.area),
             hoverinfo="skip",
         )
-    figure.add_scatter(
-        x=view.edges[:-1] + 0.5,
-        y=view.total,
-        mode="markers",
-        marker={"opacity": 0, "size": 1},
-        showlegend=False,
-        text=view.tips,
-        hovertemplate="%{text}<extra></extra>",
-    )
+    add_tips(figure, view.edges[:-1] + 0.5, view.total, view.tips, 1)
     for first, _, _ in view.phases:
         if first > 0:
             figure.add_vline(first, line={"color": theme.INK, "width": 1, "dash": "4px,3px"})
@@ -120,20 +116,7 @@ def memory(trace: Any, *, width: int = WIDTH, height: int = layout.HEIGHT) -> go
 
 def _mark_peak(figure: go.Figure, view: MemoryView) -> None:
     x, y = view.peak
-    figure.add_scatter(
-        x=[x],
-        y=[y],
-        mode="markers",
-        marker={
-            "symbol": "triangle-down",
-            "size": theme.END_SIZE,
-            "color": theme.INK,
-            "line": {"color": theme.PAPER, "width": 1.2},
-        },
-        cliponaxis=False,
-        showlegend=False,
-        hoverinfo="skip",
-    )
+    add_peak(figure, view.peak)
     left = view.peak_side == "left"
     figure.add_annotation(
         x=x,
@@ -237,25 +220,12 @@ def _draw_bands(axes: Axes, view: MemoryView) -> None:
                 *band.label, band.name, ha="center", va="center_baseline", color=theme.INK,
                 bbox={"facecolor": (theme.PAPER, 0.85), "linewidth": 0, "pad": 1}, **write,
             )  # fmt: skip
-    x, y = view.peak
-    axes.plot(
-        [x], [y], marker="v", markersize=theme.END_SIZE * PIXEL, color=theme.INK,
-        markeredgecolor=theme.PAPER, clip_on=False, zorder=5,
-    )  # fmt: skip
+    mark_peak(axes, view.peak)
     left = view.peak_side == "left"
-    axes.annotate(
-        view.peak_text,
-        (x, y),
-        ((-9 if left else 9) * PIXEL, 9 * PIXEL),
-        textcoords="offset points",
-        ha="right" if left else "left",
-        va="center_baseline",
-        color=theme.INK,
-        path_effects=halo(),
-        zorder=6,
-        fontproperties=font(theme.FONT_TEXT, "bold"),
-        parse_math=False,
-    )
+    annotate(
+        axes, view.peak_text, view.peak, (-9 if left else 9, 9), weight="bold",
+        ha="right" if left else "left", path_effects=halo(), zorder=6,
+    )  # fmt: skip
 
 
 def _draw_shares(axes: Axes, view: MemoryView) -> None:
