@@ -293,11 +293,7 @@ def check_matmul_shapes(name: str, values: Iterable[Any]) -> None:
     said = f"a @ b needs as many columns in a as b has rows; got a of shape {a} and b of shape {b}."
     if not a or not b:
         said += " A single number is multiplied with *."
-    for text, x, y in (
-        ("a @ b.mT", a, _turned(b)),
-        ("a.mT @ b", _turned(a), b),
-        ("b @ a", b, a),
-    ):
+    for text, x, y in (("a @ b.mT", a, _turned(b)), ("a.mT @ b", _turned(a), b), ("b @ a", b, a)):
         if len(x) > 1 and y and x[-1] == y[-min(len(y), 2)] and x[:-2] == y[:-2]:
             result = (*x[:-1], *y[-1:]) if len(y) > 1 else x[:-1]
             said += f" {text} would have the shape {result};"

@@ -84,8 +84,7 @@ def naming_the_extra() -> Iterator[None]:
         if (missing.name or "").partition(".")[0] == "optlab":
             raise  # a defect of optlab, which no installation would mend
         raise ModuleNotFoundError(
-            f"pictures need the extra lab: pip install 'optlab[lab]' ({missing})",
-            name=missing.name,
+            f"pictures need the extra lab: pip install 'optlab[lab]' ({missing})", name=missing.name
         ) from missing
 
 

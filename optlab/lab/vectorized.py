@@ -97,11 +97,7 @@ def check_elementwise(surface: Surface, points: np.ndarray) -> None:
 
 
 def run_ensemble(
-    surface: Surface,
-    optimizers: list[Optimizer],
-    starts: np.ndarray,
-    steps: int,
-    seed: int,
+    surface: Surface, optimizers: list[Optimizer], starts: np.ndarray, steps: int, seed: int
 ) -> EnsembleRun:
     """Run one member for each optimizer and start (rows of the same number), in one pass.
 

@@ -26,27 +26,7 @@ _NAMES = {
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 
-__all__ = [
-    "averages",
-    "averages_png",
-    "graph",
-    "lookahead",
-    "lookahead_png",
-    "loss_curves",
-    "memory",
-    "memory_png",
-    "race",
-    "race_png",
-    "recompute",
-    "recompute_explorer",
-    "recompute_png",
-    "recompute_schedule",
-    "recompute_schedule_png",
-    "schedule",
-    "schedule_png",
-    "summary",
-    "surface_map",
-]
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

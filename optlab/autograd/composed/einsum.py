@@ -45,11 +45,7 @@ def _contract_pair(arrays: Sequence[Any], terms: Sequence[str], output: str, opt
 
 
 def _contract_path(
-    arrays: list[Any],
-    terms: tuple[str, ...],
-    output: str,
-    shapes: tuple[Shape, ...],
-    optimize: Any,
+    arrays: list[Any], terms: tuple[str, ...], output: str, shapes: tuple[Shape, ...], optimize: Any
 ) -> Any:
     """Contract two operands at a time, along the path that NumPy finds for the shapes."""
     wished = optimize if optimize is not False else "greedy"

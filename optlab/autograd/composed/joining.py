@@ -11,12 +11,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from optlab.autograd.composed.table import composed
-from optlab.autograd.rules.manipulation.joining import (
-    ARRAY_SPLIT,
-    UNSTACK,
-    concatenation,
-    stacking,
-)
+from optlab.autograd.rules.manipulation.joining import ARRAY_SPLIT, UNSTACK, concatenation, stacking
 from optlab.autograd.tensor.tensor import Tensor, apply, apply_several, raw
 from optlab.backend.arrays import as_array, given_beside, on_host
 

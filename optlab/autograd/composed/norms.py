@@ -8,12 +8,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.composed.table import composed, not_covered
-from optlab.autograd.rules.linalg.norms import (
-    NORM,
-    NUCLEAR_NORM,
-    NUMBER_OF_NONZEROS,
-    POWER_NORM,
-)
+from optlab.autograd.rules.linalg.norms import NORM, NUCLEAR_NORM, NUMBER_OF_NONZEROS, POWER_NORM
 from optlab.autograd.rules.reductions.folding import reduced_size
 from optlab.autograd.tensor.tensor import apply
 from optlab.backend.dtypes import is_floating

@@ -150,14 +150,7 @@ def _ramps(x: Any, axis: int, width: Pair, ends: Pair) -> Any:
     dtype = np.result_type(x)
     edges = (_slice_axis(x, axis, 0, 1), _slice_axis(x, axis, -1, None))
     before, after = (
-        np.linspace(
-            end,
-            np.squeeze(edge, axis),
-            count,
-            endpoint=False,
-            dtype=dtype,
-            axis=axis,
-        )
+        np.linspace(end, np.squeeze(edge, axis), count, endpoint=False, dtype=dtype, axis=axis)
         for end, edge, count in zip(ends, edges, width, strict=True)
     )
     return before, np.flip(after, axis)

@@ -132,11 +132,7 @@ FORMULAS: dict[str, tuple[str, str, str]] = {
         ),
         "",
     ),
-    "np.linalg.inv": (
-        "From d inv(x) = -inv(x) dx inv(x): the gradient is -y' g y'.",
-        _INVERSE,
-        "",
-    ),
+    "np.linalg.inv": ("From d inv(x) = -inv(x) dx inv(x): the gradient is -y' g y'.", _INVERSE, ""),
     "np.linalg.det": (
         (
             "Jacobi's formula: the gradient is g times the cofactors, which are det(x) inv(x)' "

@@ -12,14 +12,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from optlab.autograd.operation import TABLE, Operation
-from optlab.autograd.reference.entries import (
-    KINDS,
-    SPELLED,
-    Entry,
-    convention_of,
-    entries,
-    name_of,
-)
+from optlab.autograd.reference.entries import KINDS, SPELLED, Entry, convention_of, entries, name_of
 from optlab.autograd.reference.notes import FORMULAS
 from optlab.autograd.rules.source import rule_text
 from optlab.backend.ensemble.dispatch import RULES, covered

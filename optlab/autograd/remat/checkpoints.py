@@ -6,12 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from optlab.autograd.checkpoint.fingerprints import fingerprint
-from optlab.autograd.remat.tensors import (
-    Recomputable,
-    RecomputePolicy,
-    References,
-    recomputable_of,
-)
+from optlab.autograd.remat.tensors import Recomputable, RecomputePolicy, References, recomputable_of
 from optlab.autograd.tape.nodes import Node
 
 

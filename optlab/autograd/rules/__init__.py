@@ -5,13 +5,7 @@ called with CuPy arrays. `optlab.autograd.operation` defines the format of a rul
 """
 
 from optlab.autograd.rules import calculus, elementwise, gamma, guarded, random, special
-from optlab.autograd.rules.linalg import (
-    decompositions,
-    determinants,
-    einsum,
-    linear_algebra,
-    norms,
-)
+from optlab.autograd.rules.linalg import decompositions, determinants, einsum, linear_algebra, norms
 from optlab.autograd.rules.manipulation import (
     devices,
     embedding,

@@ -71,9 +71,7 @@ def _find_function(source: str, code: CodeType) -> _FunctionNode | None:
     ]
     for one in _functions_in(source):
         named = one.name if isinstance(one, ast.FunctionDef) else "<lambda>"
-        first = min(
-            [one.lineno, *(mark.lineno for mark in getattr(one, "decorator_list", ()))],
-        )
+        first = min([one.lineno, *(mark.lineno for mark in getattr(one, "decorator_list", ()))])
         arguments = (*one.args.posonlyargs, *one.args.args, *one.args.kwonlyargs)
         if (named, first) != (code.co_name, code.co_firstlineno):
             continue

@@ -12,13 +12,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from optlab.backend.ensemble.batched_call import Call, as_array, shifted
 from optlab.backend.ensemble.reductions import fold
-from optlab.backend.ensemble.registry import (
-    batched,
-    bind,
-    numpy_function,
-    public_name,
-    refusal,
-)
+from optlab.backend.ensemble.registry import batched, bind, numpy_function, public_name, refusal
 
 # Products -----------------------------------------------------------------------------------------
 

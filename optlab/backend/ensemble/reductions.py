@@ -10,13 +10,7 @@ import numpy as np
 from optlab.backend.ensemble.array import EnsembleArray
 from optlab.backend.ensemble.batched_call import Call, shifted
 from optlab.backend.ensemble.indexing import getitem
-from optlab.backend.ensemble.registry import (
-    batched,
-    bind,
-    numpy_function,
-    public_name,
-    refusal,
-)
+from optlab.backend.ensemble.registry import batched, bind, numpy_function, public_name, refusal
 
 
 def fold(

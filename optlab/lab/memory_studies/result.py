@@ -10,13 +10,7 @@ from optlab.autograd.checkpoint.prediction import Prediction
 from optlab.autograd.checkpoint.schedules.builders import in_segments, plain, revolve
 from optlab.backend.display import Rendered
 from optlab.backend.memory.sizes import in_words
-from optlab.lab.memory_studies.rows import (
-    Bound,
-    MemoryRun,
-    shortened,
-    span_in_words,
-    time_in_words,
-)
+from optlab.lab.memory_studies.rows import Bound, MemoryRun, shortened, span_in_words, time_in_words
 from optlab.nn.base.html import FONT, QUIET
 from optlab.trace.memory.tables import html_table, lines_of
 

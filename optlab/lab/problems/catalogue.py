@@ -240,10 +240,7 @@ six_hump_camel = Surface(
     title="Six-hump camel",
     domain=((-2.2, 2.2), (-1.3, 1.3)),
     start=(1.9, 0.9),
-    minima=[
-        (0.08984201368301331, -0.7126564032704135),
-        (-0.08984201368301331, 0.7126564032704135),
-    ],
+    minima=[(0.08984201368301331, -0.7126564032704135), (-0.08984201368301331, 0.7126564032704135)],
     formula=r"(4 - 2.1x^2 + x^4 / 3) x^2 + xy + (-4 + 4y^2) y^2",
     source="L. C. W. Dixon and G. P. Szegoe, The global optimization problem, in Towards Global "
     "Optimisation 2 (1978)",

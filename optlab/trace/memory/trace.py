@@ -261,10 +261,7 @@ class MemoryTrace(Rendered):
         import xarray
 
         return xarray.Dataset(
-            {
-                "bytes": (("event", "role"), self.bytes),
-                "during": (("event", "role"), self.during),
-            },
+            {"bytes": (("event", "role"), self.bytes), "during": (("event", "role"), self.during)},
             coords={
                 "event": np.arange(len(self)),
                 "role": list(ROLES),

@@ -22,6 +22,7 @@ from optlab.viz.views.map_view import has_map, map_view
 __all__ = ["CONFIG", "loss_curves", "race", "surface_map"]
 
 
+@layout.documented
 def race(
     comparison: ComparisonLike, *, width: int = layout.WIDTH, height: int = layout.HEIGHT
 ) -> go.Figure:
@@ -37,10 +38,6 @@ def race(
         The result of `optlab.compare`.
     width, height : int
         Size in pixels; many runs make the figure taller.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
 
     Examples
     --------
@@ -62,6 +59,7 @@ def race(
     return figure
 
 
+@layout.documented
 def surface_map(result: Any, *, width: int = 720, height: int = layout.HEIGHT) -> go.Figure:
     """Draw the map of a surface, with the paths of a race if one is given.
 
@@ -69,12 +67,6 @@ def surface_map(result: Any, *, width: int = 720, height: int = layout.HEIGHT) -
     ----------
     result : Comparison or problem
         A race on a surface of two coordinates, or the surface alone.
-    width, height : int
-        Size in pixels.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
 
     Examples
     --------
@@ -95,6 +87,7 @@ def surface_map(result: Any, *, width: int = 720, height: int = layout.HEIGHT) -
     return figure
 
 
+@layout.documented
 def loss_curves(
     comparison: ComparisonLike, *, width: int = 720, height: int = layout.HEIGHT
 ) -> go.Figure:
@@ -104,12 +97,6 @@ def loss_curves(
     ----------
     comparison : Comparison
         The result of `optlab.compare`.
-    width, height : int
-        Size in pixels.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
 
     Examples
     --------

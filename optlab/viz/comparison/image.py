@@ -16,6 +16,7 @@ from optlab.viz.views.curve_view import accuracy_view, loss_view
 from optlab.viz.views.map_view import has_map, map_view
 
 
+@layout.documented
 def race_png(
     comparison: ComparisonLike,
     *,
@@ -29,15 +30,6 @@ def race_png(
     ----------
     comparison : Comparison
         The result of `optlab.compare`.
-    width, height : int
-        Size in pixels, as for the interactive figure.
-    scale : float
-        Image pixels per pixel: 2 for print and high-resolution screens.
-
-    Returns
-    -------
-    bytes
-        The content of the file.
 
     Examples
     --------

@@ -59,10 +59,7 @@ class Explorer(anywidget.AnyWidget):
     answer = traitlets.Dict().tag(sync=True)
 
     def __init__(
-        self,
-        state: State,
-        problem: Any = None,
-        own: Mapping[str, Optimizer] | None = None,
+        self, state: State, problem: Any = None, own: Mapping[str, Optimizer] | None = None
     ) -> None:
         state.check()
         if state.steps > MOST_STEPS and not isinstance(problem, Comparison):

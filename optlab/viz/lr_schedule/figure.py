@@ -10,10 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import plotly.graph_objects as go
 
-from optlab.optimizer.lr import (
-    LRScheduler,
-    ReduceOnPlateau,
-)
+from optlab.optimizer.lr import LRScheduler, ReduceOnPlateau
 from optlab.viz.backends.matplotlib.panels import draw_curves as draw_static_curves
 from optlab.viz.backends.matplotlib.parts import as_png, blank_figure, panel_axes, write_page
 from optlab.viz.backends.plotly.panels import draw_curves
@@ -46,6 +43,7 @@ class _Content:
     view: CurvesView
 
 
+@layout.documented
 def schedule(
     schedules: Any,
     steps: int | None = None,
@@ -69,10 +67,6 @@ def schedule(
     width, height : int
         Size in pixels; a long legend or note makes the figure taller.
 
-    Returns
-    -------
-    plotly.graph_objects.Figure
-
     Raises
     ------
     TypeError, ValueError
@@ -95,6 +89,7 @@ def schedule(
     return figure
 
 
+@layout.documented
 def schedule_png(
     schedules: Any,
     steps: int | None = None,
@@ -112,15 +107,6 @@ def schedule_png(
         As for `schedule`.
     axis : {"linear", "log"}
         Scale of the axis of the rates.
-    width, height : int
-        Size in pixels, as for the interactive figure.
-    scale : float
-        Image pixels per pixel: 2 for print and high-resolution screens.
-
-    Returns
-    -------
-    bytes
-        The content of the file.
 
     Examples
     --------

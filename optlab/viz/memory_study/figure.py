@@ -10,6 +10,8 @@ import plotly.graph_objects as go
 from optlab.viz.backends.plotly.parts import (
     add_areas,
     add_heading,
+    add_peak,
+    add_tips,
     area_pattern,
     axis_name_prefix,
     axis_names,
@@ -36,6 +38,7 @@ from optlab.viz.style.layout import Page
 _HIDDEN = {"visible": False, "fixedrange": True}
 
 
+@layout.documented
 def recompute(study: Any, *, width: int = WIDTH, height: int | None = None) -> go.Figure:
     """Draw a memory study: the memory that recomputation saves, and the time that it costs.
 
@@ -51,10 +54,6 @@ def recompute(study: Any, *, width: int = WIDTH, height: int | None = None) -> g
         The result of `optlab.lab.memory_study`.
     width, height : int
         Size in pixels; the default height fits the content.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
 
     Raises
     ------
@@ -109,57 +108,28 @@ def _draw_timeline(figure: go.Figure, view: RecomputeView, line: Timeline, at: i
     axes = {"xaxis": x_name, "yaxis": y_name}
     across = np.repeat(line.edges, 2)[1:-1].astype(np.float32)
     for role, low, high in line.bands:
-        figure.add_trace(
-            go.Scatter(
-                x=across,
-                y=np.repeat(high - low, 2).astype(np.float32),
-                legendgroup=role,
-                showlegend=False,
-                mode="lines",
-                stackgroup=f"run {at}",
-                line={"width": 0, "color": theme.PAPER},
-                hoverinfo="skip",
-                fillcolor=theme.MEMORY[role].color,
-                fillpattern=area_pattern(theme.MEMORY[role], 6),
-                **axes,
-            )
-        )
-    total = line.bands[-1][2]
-    figure.add_trace(
-        go.Scatter(
-            x=(line.edges[:-1] + line.edges[1:]) / 2,
-            y=total,
-            mode="markers",
-            marker={"opacity": 0, "size": 2},
+        figure.add_scatter(
+            x=across,
+            y=np.repeat(high - low, 2).astype(np.float32),
+            legendgroup=role,
             showlegend=False,
-            text=line.tips,
-            hovertemplate="%{text}<extra></extra>",
+            mode="lines",
+            stackgroup=f"run {at}",
+            line={"width": 0, "color": theme.PAPER},
+            hoverinfo="skip",
+            fillcolor=theme.MEMORY[role].color,
+            fillpattern=area_pattern(theme.MEMORY[role], 6),
             **axes,
         )
-    )
+    middles = (line.edges[:-1] + line.edges[1:]) / 2
+    add_tips(figure, middles, line.bands[-1][2], line.tips, 2, **axes)
     if at > 1:
         figure.add_shape(
             type="line", x0=0, x1=view.events, y0=view.plain_peak, y1=view.plain_peak,
             xref=x_name, yref=y_name,
             line={"color": theme.QUIET, "width": 1, "dash": "2px,3px"},
         )  # fmt: skip
-    figure.add_trace(
-        go.Scatter(
-            x=[line.peak[0]],
-            y=[line.peak[1]],
-            mode="markers",
-            marker={
-                "symbol": "triangle-down",
-                "size": theme.END_SIZE,
-                "color": theme.INK,
-                "line": {"color": theme.PAPER, "width": 1.2},
-            },
-            cliponaxis=False,
-            showlegend=False,
-            hoverinfo="skip",
-            **axes,
-        )
-    )
+    add_peak(figure, line.peak, **axes)
     shift, anchor = BESIDE[line.side]
     figure.add_annotation(
         x=line.peak[0], y=line.peak[1], xref=x_name, yref=y_name, text=line.said, showarrow=False,
@@ -179,22 +149,20 @@ def _write_names(figure: go.Figure, view: RecomputeView) -> None:
             **page_anchor(page, layout.LEFT + 18, panel.top + (i + 0.5) * each),
         )
     whole = page.panels[WHOLE]
-    figure.add_trace(
-        go.Scatter(
-            x=[9 / whole.width] * len(view.runs),
-            y=[
-                1 - (panel.top + (i + 0.5) * each - whole.top) / whole.height
-                for i in range(len(view.runs))
-            ],
-            mode="markers",
-            marker={
-                "symbol": [style.marker for _, style in view.runs],
-                "color": [style.color for _, style in view.runs],
-                "size": theme.END_SIZE,
-            },
-            showlegend=False,
-            hoverinfo="skip",
-        )
+    figure.add_scatter(
+        x=[9 / whole.width] * len(view.runs),
+        y=[
+            1 - (panel.top + (i + 0.5) * each - whole.top) / whole.height
+            for i in range(len(view.runs))
+        ],
+        mode="markers",
+        marker={
+            "symbol": [style.marker for _, style in view.runs],
+            "color": [style.color for _, style in view.runs],
+            "size": theme.END_SIZE,
+        },
+        showlegend=False,
+        hoverinfo="skip",
     )
     figure.update_layout(xaxis={"range": [0, 1]}, yaxis={"range": [0, 1]})
 
@@ -208,27 +176,23 @@ def _draw_bars(figure: go.Figure, view: RecomputeView, bars: Bars, at: int) -> N
     )  # fmt: skip
     add_heading(figure, page, at, bars.title, bars.note)
     x_name, y_name = axis_names(at)
-    figure.add_trace(
-        go.Bar(
-            x=bars.values,
-            y=[i + 0.26 for i in range(count)],
-            width=0.28,
-            orientation="h",
-            xaxis=x_name,
-            yaxis=y_name,
-            marker={"color": [style.color for _, style in view.runs]},
-            showlegend=False,
-            hoverinfo="skip",
-        )
+    figure.add_bar(
+        x=bars.values,
+        y=[i + 0.26 for i in range(count)],
+        width=0.28,
+        orientation="h",
+        xaxis=x_name,
+        yaxis=y_name,
+        marker={"color": [style.color for _, style in view.runs]},
+        showlegend=False,
+        hoverinfo="skip",
     )
     for i, span in enumerate(bars.spans):
         if span is not None:
-            figure.add_trace(
-                go.Scatter(
-                    x=span, y=[i + 0.26] * 2, mode="lines", xaxis=x_name, yaxis=y_name,
-                    line={"color": theme.INK, "width": 1.2}, cliponaxis=False,
-                    showlegend=False, hoverinfo="skip",
-                )
+            figure.add_scatter(
+                x=span, y=[i + 0.26] * 2, mode="lines", xaxis=x_name, yaxis=y_name,
+                line={"color": theme.INK, "width": 1.2}, cliponaxis=False,
+                showlegend=False, hoverinfo="skip",
             )  # fmt: skip
     remarks = view.remarks if at == view.first_of_bars else [""] * count
     for i, (text, remark) in enumerate(zip(bars.texts, remarks, strict=True)):
@@ -255,22 +219,18 @@ def _draw_plot(figure: go.Figure, view: RecomputeView) -> None:
     axes = {"xaxis": x_name, "yaxis": y_name, "showlegend": False}
     for curve in view.curves:
         x, y = clipped(curve, box)
-        figure.add_trace(
-            go.Scatter(
-                x=x, y=y, mode="lines", hoverinfo="skip",
-                line={"color": theme.CONTOUR, "width": 1.6,
-                      "dash": ",".join(f"{n:g}px" for n in curve.dash) or "solid"},
-                **axes,
-            )
+        figure.add_scatter(
+            x=x, y=y, mode="lines", hoverinfo="skip",
+            line={"color": theme.CONTOUR, "width": 1.6,
+                  "dash": ",".join(f"{n:g}px" for n in curve.dash) or "solid"},
+            **axes,
         )  # fmt: skip
         seen = box.holds(curve.x, curve.y)
-        figure.add_trace(
-            go.Scatter(
-                x=curve.x[seen], y=curve.y[seen], mode="markers",
-                marker={"size": 4, "color": theme.CONTOUR},
-                text=[tip for tip, there in zip(curve.tips, seen, strict=True) if there],
-                hovertemplate="%{text}<extra></extra>", **axes,
-            )
+        figure.add_scatter(
+            x=curve.x[seen], y=curve.y[seen], mode="markers",
+            marker={"size": 4, "color": theme.CONTOUR},
+            text=[tip for tip, there in zip(curve.tips, seen, strict=True) if there],
+            hovertemplate="%{text}<extra></extra>", **axes,
         )  # fmt: skip
         if curve.label is not None:
             label = curve.label
@@ -279,11 +239,9 @@ def _draw_plot(figure: go.Figure, view: RecomputeView) -> None:
                 xref=x_name, yref=y_name, yshift=label.above, xanchor=label.anchor,
                 font={**label_font(theme.QUIET), "size": theme.FONT_SMALL},
             )  # fmt: skip
-    figure.add_trace(
-        go.Scatter(
-            x=view.front[0], y=view.front[1], mode="lines", hoverinfo="skip",
-            line={"color": theme.INK, "width": 1.2, "shape": "vh"}, **axes,
-        )
+    figure.add_scatter(
+        x=view.front[0], y=view.front[1], mode="lines", hoverinfo="skip",
+        line={"color": theme.INK, "width": 1.2, "shape": "vh"}, **axes,
     )  # fmt: skip
     for point in view.points:
         words: dict[str, Any] = {"mode": "markers"}
@@ -292,15 +250,13 @@ def _draw_plot(figure: go.Figure, view: RecomputeView) -> None:
                 "mode": "markers+text", "text": [point.name], "textposition": point.position,
                 "textfont": label_font(point.style.color),
             }  # fmt: skip
-        figure.add_trace(
-            go.Scatter(
-                x=[point.x],
-                y=[point.y],
-                marker=end_marker(point.style),
-                cliponaxis=False,
-                customdata=[point.tip],
-                hovertemplate="%{customdata}<extra></extra>",
-                **words,
-                **axes,
-            )
+        figure.add_scatter(
+            x=[point.x],
+            y=[point.y],
+            marker=end_marker(point.style),
+            cliponaxis=False,
+            customdata=[point.tip],
+            hovertemplate="%{customdata}<extra></extra>",
+            **words,
+            **axes,
         )

@@ -13,11 +13,13 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from optlab.viz.backends.matplotlib.parts import (
     PIXEL,
     add_heading,
+    annotate,
     area_pen,
     as_png,
     blank_figure,
     font,
     halo,
+    mark_peak,
     marker_pen,
     panel_axes,
     put_mark,
@@ -33,6 +35,7 @@ from optlab.viz.style import layout, theme
 from optlab.viz.views.map_view import Mark
 
 
+@layout.documented
 def recompute_png(
     study: Any, *, width: int = WIDTH, height: int | None = None, scale: float = 1.0
 ) -> bytes:
@@ -42,15 +45,6 @@ def recompute_png(
     ----------
     study : MemoryStudy
         The result of `optlab.lab.memory_study`.
-    width, height : int
-        Size in pixels, as for the interactive figure.
-    scale : float
-        Image pixels per pixel: 2 for print and high-resolution screens.
-
-    Returns
-    -------
-    bytes
-        The content of the file.
 
     Examples
     --------
@@ -104,24 +98,13 @@ def _draw_timeline(axes: Axes, view: RecomputeView, line: Timeline, at: int) -> 
     across = np.repeat(line.edges, 2)[1:-1]
     for role, low, high in line.bands:
         axes.fill_between(
-            across,
-            np.repeat(low, 2),
-            np.repeat(high, 2),
-            **area_pen(theme.MEMORY[role]),
+            across, np.repeat(low, 2), np.repeat(high, 2), **area_pen(theme.MEMORY[role])
         )
     if at > 1:
         axes.axhline(view.plain_peak, color=theme.QUIET, linewidth=PIXEL, dashes=(2, 3))
-    axes.plot(
-        [line.peak[0]], [line.peak[1]], marker="v", markersize=theme.END_SIZE * PIXEL,
-        color=theme.INK, markeredgecolor=theme.PAPER, clip_on=False, zorder=5,
-    )  # fmt: skip
+    mark_peak(axes, line.peak)
     shift, anchor = BESIDE[line.side]
-    axes.annotate(
-        line.said, line.peak, (shift[0] * PIXEL, shift[1] * PIXEL),
-        textcoords="offset points", ha=anchor, va="center_baseline",
-        color=theme.INK, path_effects=halo(), fontproperties=font(theme.FONT_TEXT),
-        parse_math=False, zorder=6,
-    )  # fmt: skip
+    annotate(axes, line.said, line.peak, shift, ha=anchor, path_effects=halo(), zorder=6)
 
 
 def _write_names(figure: Figure, view: RecomputeView) -> None:
@@ -161,10 +144,9 @@ def _draw_plot(axes: Axes, view: RecomputeView) -> None:
         )  # fmt: skip
         if curve.label is not None:
             label = curve.label
-            axes.annotate(
-                label.text, (label.x, label.y), (0, label.above * PIXEL), ha=label.anchor,
-                textcoords="offset points", va="center_baseline", color=theme.QUIET,
-                path_effects=halo(), fontproperties=font(theme.FONT_SMALL), parse_math=False,
+            annotate(
+                axes, label.text, (label.x, label.y), (0, label.above), theme.FONT_SMALL,
+                ha=label.anchor, color=theme.QUIET, path_effects=halo(),
             )  # fmt: skip
     x, y = view.front
     axes.step(x, y, where="pre", color=theme.INK, linewidth=1.2 * PIXEL)

@@ -22,12 +22,7 @@ from optlab.viz.backends.matplotlib.parts import (
     write_page,
 )
 from optlab.viz.backends.matplotlib.parts import add_heading as add_static_heading
-from optlab.viz.backends.plotly.parts import (
-    add_heading,
-    axis_name_prefix,
-    empty_figure,
-    put_axes,
-)
+from optlab.viz.backends.plotly.parts import add_heading, axis_name_prefix, empty_figure, put_axes
 from optlab.viz.style import layout, theme
 from optlab.viz.style.geometry import Floats
 from optlab.viz.style.layout import Page
@@ -100,6 +95,7 @@ def _view(schedule: Any, width: int, height: int) -> ScheduleView:
     )  # fmt: skip
 
 
+@layout.documented
 def recompute_schedule(
     schedule: Any, *, width: int = 720, height: int = layout.HEIGHT
 ) -> go.Figure:
@@ -109,12 +105,6 @@ def recompute_schedule(
     ----------
     schedule : Schedule
         One of `optlab.autograd.schedules`, or your own.
-    width, height : int
-        Size in pixels.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
 
     Raises
     ------
@@ -137,15 +127,13 @@ def recompute_schedule(
     )  # fmt: skip
     add_heading(figure, view.page, 0, "What happens to each layer", "backward right of the line")
     for kind, x, y in view.lines:
-        figure.add_trace(
-            go.Scatter(
-                x=x,
-                y=y,
-                name=kind.name,
-                mode="lines",
-                line={"color": kind.color, "width": max(1.2, kind.share * view.row)},
-                hovertemplate=f"layer %{{y}} {kind.name}, time %{{x}}<extra></extra>",
-            )
+        figure.add_scatter(
+            x=x,
+            y=y,
+            name=kind.name,
+            mode="lines",
+            line={"color": kind.color, "width": max(1.2, kind.share * view.row)},
+            hovertemplate=f"layer %{{y}} {kind.name}, time %{{x}}<extra></extra>",
         )
     figure.add_vline(view.turn, line={"color": theme.INK, "width": 1, "dash": "4px,3px"})
     return figure

@@ -20,7 +20,7 @@ from optlab.viz.style import layout, theme
 from optlab.viz.style.text import format_bytes
 
 _PLACE = "optlab-recompute"
-_STATIC = Path(__file__).parent / "recompute_static"
+_STATIC = Path(__file__).parent / "static"
 _SHARES = 7
 
 

@@ -11,11 +11,13 @@ from matplotlib.ticker import MaxNLocator
 
 from optlab.viz.backends.matplotlib.parts import (
     PIXEL,
+    annotate,
     area_pen,
     as_png,
     blank_figure,
     font,
     halo,
+    mark_peak,
     panel_axes,
     style_ticks,
     write_areas,
@@ -25,6 +27,8 @@ from optlab.viz.backends.matplotlib.parts import add_heading as add_static_headi
 from optlab.viz.backends.plotly.parts import (
     add_areas,
     add_heading,
+    add_peak,
+    add_tips,
     area_pattern,
     axis_name_prefix,
     axis_names,
@@ -38,6 +42,7 @@ from optlab.viz.style import layout, theme
 _APART = {"ticklabelstandoff": 5}  # the names of both axes meet at zero
 
 
+@layout.documented
 def memory(trace: Any, *, width: int = WIDTH, height: int = layout.HEIGHT) -> go.Figure:
     """Draw the memory of a step: bytes by role over the events, and the composition of the peak.
 
@@ -45,12 +50,6 @@ def memory(trace: Any, *, width: int = WIDTH, height: int = layout.HEIGHT) -> go
     ----------
     trace : MemoryTrace
         The result of `optlab.memory.report` or `optlab.memory.ledger`.
-    width, height : int
-        Size in pixels.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
 
     Examples
     --------
@@ -82,32 +81,20 @@ def memory(trace: Any, *, width: int = WIDTH, height: int = layout.HEIGHT) -> go
     across = np.repeat(view.edges, 2)[1:-1]
     add_areas(figure, [(band.role, band.name) for band in view.bands])
     for band in view.bands:
-        figure.add_trace(
-            go.Scatter(
-                x=across,
-                y=np.repeat(band.high - band.low, 2),
-                name=band.name,
-                legendgroup=band.role,
-                showlegend=False,
-                mode="lines",
-                stackgroup="bytes",
-                line={"width": 0.8, "color": theme.PAPER},
-                fillcolor=band.area.color,
-                fillpattern=area_pattern(band.area),
-                hoverinfo="skip",
-            )
-        )
-    figure.add_trace(
-        go.Scatter(
-            x=view.edges[:-1] + 0.5,
-            y=view.total,
-            mode="markers",
-            marker={"opacity": 0, "size": 1},
+        figure.add_scatter(
+            x=across,
+            y=np.repeat(band.high - band.low, 2),
+            name=band.name,
+            legendgroup=band.role,
             showlegend=False,
-            text=view.tips,
-            hovertemplate="%{text}<extra></extra>",
+            mode="lines",
+            stackgroup="bytes",
+            line={"width": 0.8, "color": theme.PAPER},
+            fillcolor=band.area.color,
+            fillpattern=area_pattern(band.area),
+            hoverinfo="skip",
         )
-    )
+    add_tips(figure, view.edges[:-1] + 0.5, view.total, view.tips, 1)
     for first, _, _ in view.phases:
         if first > 0:
             figure.add_vline(first, line={"color": theme.INK, "width": 1, "dash": "4px,3px"})
@@ -129,22 +116,7 @@ def memory(trace: Any, *, width: int = WIDTH, height: int = layout.HEIGHT) -> go
 
 def _mark_peak(figure: go.Figure, view: MemoryView) -> None:
     x, y = view.peak
-    figure.add_trace(
-        go.Scatter(
-            x=[x],
-            y=[y],
-            mode="markers",
-            marker={
-                "symbol": "triangle-down",
-                "size": theme.END_SIZE,
-                "color": theme.INK,
-                "line": {"color": theme.PAPER, "width": 1.2},
-            },
-            cliponaxis=False,
-            showlegend=False,
-            hoverinfo="skip",
-        )
-    )
+    add_peak(figure, view.peak)
     left = view.peak_side == "left"
     figure.add_annotation(
         x=x,
@@ -169,18 +141,16 @@ def _draw_peak_shares(figure: go.Figure, view: MemoryView) -> None:
     most = max((share.part for share in view.shares), default=1.0)
     for i, share in enumerate(view.shares):
         fill = area_pattern(share.area)
-        figure.add_trace(
-            go.Bar(
-                x=[view.bar_length * share.part / most],
-                y=[i + 0.74],
-                width=0.32,
-                orientation="h",
-                xaxis=x_name,
-                yaxis=y_name,
-                marker={"color": fill["bgcolor"], "pattern": fill},
-                showlegend=False,
-                hoverinfo="skip",
-            )
+        figure.add_bar(
+            x=[view.bar_length * share.part / most],
+            y=[i + 0.74],
+            width=0.32,
+            orientation="h",
+            xaxis=x_name,
+            yaxis=y_name,
+            marker={"color": fill["bgcolor"], "pattern": fill},
+            showlegend=False,
+            hoverinfo="skip",
         )
         for text, x, y, anchor, ink in (
             (share.text, 0, i + 0.26, "left", theme.INK),
@@ -192,12 +162,9 @@ def _draw_peak_shares(figure: go.Figure, view: MemoryView) -> None:
             )  # fmt: skip
 
 
+@layout.documented
 def memory_png(
-    trace: Any,
-    *,
-    width: int = WIDTH,
-    height: int = layout.HEIGHT,
-    scale: float = 1.0,
+    trace: Any, *, width: int = WIDTH, height: int = layout.HEIGHT, scale: float = 1.0
 ) -> bytes:
     r"""Draw the memory of a step as a PNG image.
 
@@ -205,15 +172,6 @@ def memory_png(
     ----------
     trace : MemoryTrace
         The result of `optlab.memory.report` or `optlab.memory.ledger`.
-    width, height : int
-        Size in pixels, as for the interactive figure.
-    scale : float
-        Image pixels per pixel: 2 for print and high-resolution screens.
-
-    Returns
-    -------
-    bytes
-        The content of the file.
 
     Examples
     --------
@@ -244,10 +202,7 @@ def _draw_bands(axes: Axes, view: MemoryView) -> None:
     across = np.repeat(view.edges, 2)[1:-1]
     for band in view.bands:
         axes.fill_between(
-            across,
-            np.repeat(band.low, 2),
-            np.repeat(band.high, 2),
-            **area_pen(band.area),
+            across, np.repeat(band.low, 2), np.repeat(band.high, 2), **area_pen(band.area)
         )
         axes.plot(across, np.repeat(band.high, 2), color=theme.PAPER, linewidth=0.8 * PIXEL)
     write: dict[str, Any] = {"fontproperties": font(theme.FONT_TEXT), "parse_math": False}
@@ -265,25 +220,12 @@ def _draw_bands(axes: Axes, view: MemoryView) -> None:
                 *band.label, band.name, ha="center", va="center_baseline", color=theme.INK,
                 bbox={"facecolor": (theme.PAPER, 0.85), "linewidth": 0, "pad": 1}, **write,
             )  # fmt: skip
-    x, y = view.peak
-    axes.plot(
-        [x], [y], marker="v", markersize=theme.END_SIZE * PIXEL, color=theme.INK,
-        markeredgecolor=theme.PAPER, clip_on=False, zorder=5,
-    )  # fmt: skip
+    mark_peak(axes, view.peak)
     left = view.peak_side == "left"
-    axes.annotate(
-        view.peak_text,
-        (x, y),
-        ((-9 if left else 9) * PIXEL, 9 * PIXEL),
-        textcoords="offset points",
-        ha="right" if left else "left",
-        va="center_baseline",
-        color=theme.INK,
-        path_effects=halo(),
-        zorder=6,
-        fontproperties=font(theme.FONT_TEXT, "bold"),
-        parse_math=False,
-    )
+    annotate(
+        axes, view.peak_text, view.peak, (-9 if left else 9, 9), weight="bold",
+        ha="right" if left else "left", path_effects=halo(), zorder=6,
+    )  # fmt: skip
 
 
 def _draw_shares(axes: Axes, view: MemoryView) -> None:
@@ -294,10 +236,7 @@ def _draw_shares(axes: Axes, view: MemoryView) -> None:
     write: dict[str, Any] = {"va": "center_baseline", "parse_math": False}
     for i, share in enumerate(view.shares):
         axes.barh(
-            [i + 0.74],
-            [view.bar_length * share.part / most],
-            height=0.32,
-            **area_pen(share.area),
+            [i + 0.74], [view.bar_length * share.part / most], height=0.32, **area_pen(share.area)
         )
         axes.text(0, i + 0.26, share.text, fontproperties=font(theme.FONT_TEXT), **write)
         axes.text(

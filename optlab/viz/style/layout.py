@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from inspect import cleandoc
+from typing import Any, TypeVar
 
 from optlab.viz.style import theme
 
@@ -23,6 +26,36 @@ LINE_SAMPLE, SQUARE_SAMPLE = 54.0, 24.0
 ENTRY_GAP = 18
 """Gap between a name and the next sample."""
 _LEAST = (480, 320)
+
+Draw = TypeVar("Draw", bound=Callable[..., Any])
+_FIGURE = """
+width, height : int
+    Size in pixels.
+
+Returns
+-------
+plotly.graph_objects.Figure"""
+_IMAGE = """
+width, height : int
+    Size in pixels, as for the interactive figure.
+scale : float
+    Image pixels per pixel: 2 for print and high-resolution screens.
+
+Returns
+-------
+bytes
+    The content of the file."""
+
+
+def documented(draw: Draw) -> Draw:
+    """Add to the docstring of a figure or an image its size, its scale and what is returned."""
+    own, *rest = re.split(r"(\n\n(?:Raises|Examples)\n-)", cleandoc(draw.__doc__ or ""), maxsplit=1)
+    if rest:  # python -OO leaves no docstring
+        shared = _IMAGE if draw.__annotations__["return"] == "bytes" else _FIGURE
+        if "\nwidth, height : int\n" in own:  # with more to say on the size
+            shared = shared[shared.index("\n\nReturns") :]
+        draw.__doc__ = "".join([own, shared, *rest])
+    return draw
 
 
 @dataclass(frozen=True)

@@ -103,25 +103,12 @@ _DARK_COLORS = (
     "#dfa862",
 )
 _DASHES: tuple[tuple[float, ...], ...] = (
-    (),
-    (7, 3),
-    (2, 2.5),
-    (8, 3, 2, 3),
-    (13, 4),
-    (8, 3, 2, 3, 2, 3),
-    (4, 2),
-)
+    (), (7, 3), (2, 2.5), (8, 3, 2, 3), (13, 4), (8, 3, 2, 3, 2, 3), (4, 2),
+)  # fmt: skip
 _MARKERS = (
-    "circle",
-    "square",
-    "triangle-up",
-    "diamond",
-    "pentagon",
-    "triangle-down",
-    "hexagon",
-    "cross",
+    "circle", "square", "triangle-up", "diamond", "pentagon", "triangle-down", "hexagon", "cross",
     "x",
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -154,29 +141,10 @@ MEMORY: Final = {
 
 # The index in this tuple determines an optimizer's style: append at the end, never in between.
 _CLASSES = (
-    "SGD",
-    "Momentum",
-    "RMSProp",
-    "Adam",
-    "AdamW",
-    "Adagrad",
-    "Adadelta",
-    "Adamax",
-    "NAdam",
-    "RAdam",
-    "Lamb",
-    "LarsMomentum",
-    "LBFGS",
-    "Rprop",
-    "ASGD",
-    "Lion",
-    "Muon",
-    "Shampoo",
-    "SAM",
-    "DecayedAdagrad",
-    "Ftrl",
-    "Dpsgd",
-)
+    "SGD", "Momentum", "RMSProp", "Adam", "AdamW", "Adagrad", "Adadelta", "Adamax", "NAdam",
+    "RAdam", "Lamb", "LarsMomentum", "LBFGS", "Rprop", "ASGD", "Lion", "Muon", "Shampoo", "SAM",
+    "DecayedAdagrad", "Ftrl", "Dpsgd",
+)  # fmt: skip
 
 
 def dark(color: str) -> str:

@@ -149,10 +149,7 @@ def loss_scale(losses: Sequence[Floats], minimum: float | None) -> tuple[Scale, 
 
 
 def _limits(
-    comparison: ComparisonLike,
-    above: dict[str, tuple[Floats, Floats]],
-    scale: Scale,
-    base: float,
+    comparison: ComparisonLike, above: dict[str, tuple[Floats, Floats]], scale: Scale, base: float
 ) -> tuple[float, float, bool]:
     """Choose the limits of the loss axis, in powers of ten on a log scale.
 

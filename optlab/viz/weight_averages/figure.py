@@ -16,6 +16,7 @@ from optlab.viz.views.map_view import styles_of
 from optlab.viz.weight_averages.view import AVERAGE, LOOKAHEAD, AverageView, average_view
 
 
+@layout.documented
 def lookahead(
     trace: Any, *, note: str = "", width: int = layout.WIDTH, height: int = layout.HEIGHT
 ) -> go.Figure:
@@ -31,12 +32,6 @@ def lookahead(
         A recorded run of a `LookAhead`; ``race["name"]`` of a comparison includes its map.
     note : str
         Further text under the figure, such as how rate, alpha and k were chosen.
-    width, height : int
-        Size in pixels.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
 
     Raises
     ------
@@ -54,6 +49,7 @@ def lookahead(
     return _figure(average_view(trace, LOOKAHEAD, note, width, height))
 
 
+@layout.documented
 def lookahead_png(
     trace: Any,
     *,
@@ -68,15 +64,6 @@ def lookahead_png(
     ----------
     trace, note
         As for `lookahead`.
-    width, height : int
-        Size in pixels, as for the interactive figure.
-    scale : float
-        Image pixels per pixel: 2 for print and high-resolution screens.
-
-    Returns
-    -------
-    bytes
-        The content of the file.
 
     Examples
     --------
@@ -88,6 +75,7 @@ def lookahead_png(
     return _png(average_view(trace, LOOKAHEAD, note, width, height), scale)
 
 
+@layout.documented
 def averages(
     trace: Any, *, note: str = "", width: int = layout.WIDTH, height: int = layout.HEIGHT
 ) -> go.Figure:
@@ -102,12 +90,6 @@ def averages(
         A recorded run of ``ExponentialMovingAverage.around(...)`` or ``ModelAverage.around(...)``.
     note : str
         Further text under the figure, such as how rate and decay were chosen.
-    width, height : int
-        Size in pixels.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
 
     Raises
     ------

@@ -80,11 +80,7 @@ Action = Snapshot | Restore | Free | Advance | Record | Back
 
 
 def fault_of(
-    action: Action,
-    stored: tuple[int, ...],
-    recorded: tuple[int, ...],
-    at: int | None,
-    left: int,
+    action: Action, stored: tuple[int, ...], recorded: tuple[int, ...], at: int | None, left: int
 ) -> str:
     """Return why an action is impossible, or an empty string if it is possible.
 

@@ -151,12 +151,7 @@ class Schedule:
         return sum((runs - 1) * cost for runs, cost in zip(self.layer_runs, costs, strict=True))
 
     def peak(
-        self,
-        saved: PerLayer,
-        inputs: PerLayer,
-        *,
-        shared: PerLayer = 0,
-        working: PerLayer = 0,
+        self, saved: PerLayer, inputs: PerLayer, *, shared: PerLayer = 0, working: PerLayer = 0
     ) -> int:
         """Return the peak of the bytes that are kept, forward and backward.
 
@@ -201,12 +196,7 @@ class Schedule:
         return max(moment.kept for moment in course)
 
     def course(
-        self,
-        saved: PerLayer,
-        inputs: PerLayer,
-        *,
-        shared: PerLayer = 0,
-        working: PerLayer = 0,
+        self, saved: PerLayer, inputs: PerLayer, *, shared: PerLayer = 0, working: PerLayer = 0
     ) -> list[Moment]:
         """Return the bytes that are kept, moment by moment; `peak` is their maximum.
 

@@ -95,7 +95,5 @@ CHANGE_OF_COFACTORS = rule(
 
 # The sign is piecewise constant; log(abs(det)) has no derivative where det is 0, and inv raises.
 SLOGDET = rule(
-    np.linalg.slogdet,
-    lambda g, x: per_matrix(g[1]) * transposed(np.linalg.inv(x)),
-    several=True,
+    np.linalg.slogdet, lambda g, x: per_matrix(g[1]) * transposed(np.linalg.inv(x)), several=True
 )

@@ -56,11 +56,7 @@ PARTITION = rule(np.partition, _partition_gradient, inputs="a", static="kth axis
 
 # Weighted histograms: a weight is added to the bin of its number; the numbers have no derivative.
 BINCOUNT = rule(
-    np.bincount,
-    None,
-    lambda g, x: np.take(g, x),
-    inputs="x weights",
-    static="minlength",
+    np.bincount, None, lambda g, x: np.take(g, x), inputs="x weights", static="minlength"
 )
 
 

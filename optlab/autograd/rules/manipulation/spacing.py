@@ -24,11 +24,7 @@ def _linear_stop(g: Any, num: int = 50, endpoint: bool = True, axis: int = 0) ->
 
 
 LINSPACE = rule(
-    np.linspace,
-    _linear_start,
-    _linear_stop,
-    inputs="start stop",
-    static="num endpoint dtype axis",
+    np.linspace, _linear_start, _linear_stop, inputs="start stop", static="num endpoint dtype axis"
 )
 # y is start**(1 - w) * stop**w, where w is the fraction of the way.
 GEOMSPACE = rule(

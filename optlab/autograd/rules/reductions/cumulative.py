@@ -25,9 +25,7 @@ def _cumsum(g: Any, shape: Shape, axis: int | None) -> Any:
 
 
 CUMSUM = rule(
-    np.cumsum,
-    lambda g, x_shape, axis=None: _cumsum(g, x_shape, axis),
-    static="axis dtype",
+    np.cumsum, lambda g, x_shape, axis=None: _cumsum(g, x_shape, axis), static="axis dtype"
 )
 NANCUMSUM = rule(
     np.nancumsum,

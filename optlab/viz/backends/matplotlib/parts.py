@@ -30,17 +30,9 @@ DOTS_PER_INCH = 100
 PIXEL = 72 / DOTS_PER_INCH  # in points, matplotlib's unit of lines and fonts
 _KEPT, _MERGED = 80, 48  # colors of a PNG file: the most frequent, and those merged from the rest
 _MARKERS = {
-    "circle": "o",
-    "square": "s",
-    "triangle-up": "^",
-    "diamond": "D",
-    "pentagon": "p",
-    "triangle-down": "v",
-    "hexagon": "h",
-    "cross": "P",
-    "x": "X",
-    "star": "*",
-}
+    "circle": "o", "square": "s", "triangle-up": "^", "diamond": "D", "pentagon": "p",
+    "triangle-down": "v", "hexagon": "h", "cross": "P", "x": "X", "star": "*",
+}  # fmt: skip
 _HATCHES = {"/": "////", "x": "xxx", ".": "...", "": None}
 # matplotlib and plotly draw diamonds and stars of the same nominal size differently.
 _MARKER_SCALE = {"diamond": 0.85, "square": 0.9, "star": 1.35}
@@ -79,14 +71,9 @@ def write(
 ) -> Any:
     """Write at the middle of a line, in pixels from the upper left corner of the page."""
     return figure.text(
-        x / page.width,
-        1 - y / page.height,
-        text,
-        color=color,
-        fontproperties=font(size, weight),
-        va="center_baseline",
-        parse_math=False,
-    )
+        x / page.width, 1 - y / page.height, text, color=color,
+        fontproperties=font(size, weight), va="center_baseline", parse_math=False,
+    )  # fmt: skip
 
 
 def draw_page(figure: Figure, page: Page, comparison: ComparisonLike) -> None:
@@ -176,31 +163,39 @@ def panel_axes(figure: Figure, page: Page, at: int) -> Axes:
     return axes
 
 
+def annotate(
+    axes: Axes,
+    text: str,
+    point: tuple[float, float],
+    shift: tuple[float, float],
+    size: float = theme.FONT_TEXT,
+    *,
+    weight: str = "normal",
+    **options: Any,
+) -> Any:
+    """Write a text beside a point of the axes; the shift is in pixels."""
+    return axes.annotate(
+        text, point, (shift[0] * PIXEL, shift[1] * PIXEL), textcoords="offset points",
+        fontproperties=font(size, weight), parse_math=False,
+        **{"va": "center_baseline", "color": theme.INK} | options,
+    )  # fmt: skip
+
+
 def add_heading(axes: Axes, title: str, note: str) -> None:
     """Write title and note above a panel."""
-    bold = axes.annotate(
-        title,
-        (0, 1),
-        (0, 16 * PIXEL),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        fontproperties=font(theme.FONT_HEADING, "bold"),
-        color=theme.INK,
-        va="center_baseline",
-        parse_math=False,
-    )
+    corner: dict[str, Any] = {"point": (0, 1), "xycoords": "axes fraction"}
+    bold = annotate(axes, title, shift=(0, 16), size=theme.FONT_HEADING, weight="bold", **corner)
     width = bold.get_window_extent(FigureCanvasAgg(axes.get_figure(root=True)).get_renderer()).width
-    axes.annotate(
-        note,
-        (0, 1),
-        ((width + 8) * PIXEL, 16 * PIXEL),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        fontproperties=font(theme.FONT_SMALL),
-        color=theme.QUIET,
-        va="center_baseline",
-        parse_math=False,
-    )
+    shift = (width + 8, 16)
+    annotate(axes, note, shift=shift, size=theme.FONT_SMALL, color=theme.QUIET, **corner)
+
+
+def mark_peak(axes: Axes, peak: tuple[float, float]) -> None:
+    """Mark the peak of a memory timeline."""
+    axes.plot(
+        [peak[0]], [peak[1]], marker="v", markersize=theme.END_SIZE * PIXEL, color=theme.INK,
+        markeredgecolor=theme.PAPER, clip_on=False, zorder=5,
+    )  # fmt: skip
 
 
 def style_ticks(axes: Axes, x_name: str, y_name: str = "") -> None:
@@ -212,11 +207,7 @@ def style_ticks(axes: Axes, x_name: str, y_name: str = "") -> None:
         if axis.get_scale() != "log" and not isinstance(axis.get_major_locator(), FixedLocator):
 
             def text(value: float, _: Any, first: float | None = first, name: str = name) -> str:
-                return (
-                    f"{name} {format_number(value)}".strip()
-                    if value == first
-                    else format_number(value)
-                )
+                return f"{name if value == first else ''} {format_number(value)}".strip()
 
             axis.set_major_formatter(FuncFormatter(text))
         for label in axis.get_ticklabels():
@@ -261,35 +252,18 @@ def label_mark(axes: Axes, mark: Mark, color: str, size: float, order: float) ->
         return
     vertical, horizontal = mark.position.split()
     right, up = _SIDES[horizontal], _SIDES[vertical]
-    away = (size / 2 + 2) * PIXEL
-    axes.annotate(
-        mark.text,
-        (mark.x, mark.y),
-        (right * away, up * away),
-        textcoords="offset points",
-        ha=_ALIGN[right],
-        va={-1: "top", 0: "center", 1: "bottom"}[up],
-        color=color,
-        fontproperties=font(theme.FONT_TEXT),
-        path_effects=halo(),
-        zorder=order,
-        parse_math=False,
-        annotation_clip=False,
-    )
+    away = size / 2 + 2
+    annotate(
+        axes, mark.text, (mark.x, mark.y), (right * away, up * away), ha=_ALIGN[right],
+        va={-1: "top", 0: "center", 1: "bottom"}[up], color=color, path_effects=halo(),
+        zorder=order, annotation_clip=False,
+    )  # fmt: skip
 
 
 def put_mark(axes: Axes, mark: Mark, color: str, order: float, **marker: Any) -> None:
     """Draw a mark and its text."""
-    axes.plot(
-        [mark.x],
-        [mark.y],
-        linestyle="none",
-        clip_on=False,
-        zorder=order,
-        **marker_pen(
-            marker["name"], marker["size"], marker["face"], marker["edge"], marker["edge_width"]
-        ),
-    )
+    pen = marker_pen(**marker)
+    axes.plot([mark.x], [mark.y], linestyle="none", clip_on=False, zorder=order, **pen)
     label_mark(axes, mark, color, marker["size"], order + 0.1)
 
 

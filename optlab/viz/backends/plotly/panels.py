@@ -56,24 +56,22 @@ def draw_map(figure: go.Figure, view: MapView, page: Page, at: int) -> None:
     add_heading(figure, page, at, "Paths" if view.paths else "Surface", view.note)
     axes = {"xaxis": x_name, "yaxis": y_name}
     colors = theme.surface_colors(len(view.levels) + 1)
-    figure.add_trace(
-        go.Contour(
-            x=as_float32(view.x),
-            y=as_float32(view.y),
-            z=thousandths(view.height),
-            autocontour=False,
-            contours={
-                "start": 1000 * float(view.levels[0]),
-                "end": 1000 * float(view.levels[-1]),
-                "size": 1000 * float(view.levels[1] - view.levels[0]),
-                "coloring": "fill",
-            },
-            colorscale=[[place / (len(colors) - 1), c] for place, c in enumerate(colors)],
-            line={"color": theme.CONTOUR, "width": theme.CONTOUR_WIDTH},
-            showscale=False,
-            hoverinfo="skip",
-            **axes,
-        )
+    figure.add_contour(
+        x=as_float32(view.x),
+        y=as_float32(view.y),
+        z=thousandths(view.height),
+        autocontour=False,
+        contours={
+            "start": 1000 * float(view.levels[0]),
+            "end": 1000 * float(view.levels[-1]),
+            "size": 1000 * float(view.levels[1] - view.levels[0]),
+            "coloring": "fill",
+        },
+        colorscale=[[place / (len(colors) - 1), c] for place, c in enumerate(colors)],
+        line={"color": theme.CONTOUR, "width": theme.CONTOUR_WIDTH},
+        showscale=False,
+        hoverinfo="skip",
+        **axes,
     )
     for label in view.contour_labels:
         figure.add_annotation(
@@ -113,33 +111,29 @@ def draw_map(figure: go.Figure, view: MapView, page: Page, at: int) -> None:
 def _add_mark(
     figure: go.Figure, mark: Mark, marker: dict[str, Any], hover: str, axes: dict[str, str]
 ) -> None:
-    figure.add_trace(
-        go.Scatter(
-            x=[mark.x],
-            y=[mark.y],
-            **mark_text(mark),
-            textfont=label_font(theme.INK),
-            marker=marker,
-            hovertemplate=f"{hover}<extra></extra>",
-            showlegend=False,
-            **axes,
-        )
+    figure.add_scatter(
+        x=[mark.x],
+        y=[mark.y],
+        **mark_text(mark),
+        textfont=label_font(theme.INK),
+        marker=marker,
+        hovertemplate=f"{hover}<extra></extra>",
+        showlegend=False,
+        **axes,
     )
 
 
 def _draw_line(
     figure: go.Figure, path: PathView, pen: dict[str, Any], group: dict[str, Any]
 ) -> None:
-    figure.add_trace(
-        go.Scatter(
-            x=as_float32(path.x),
-            y=as_float32(path.y),
-            mode="lines",
-            # The path is already simplified to less than a pixel; plotly's own is coarser.
-            line={**pen, "simplify": False},
-            hoverinfo="skip",
-            **group,
-        )
+    figure.add_scatter(
+        x=as_float32(path.x),
+        y=as_float32(path.y),
+        mode="lines",
+        # The path is already simplified to less than a pixel; plotly's own is coarser.
+        line={**pen, "simplify": False},
+        hoverinfo="skip",
+        **group,
     )
 
 
@@ -153,24 +147,22 @@ def _draw_path(figure: go.Figure, path: PathView, axes: dict[str, str]) -> None:
     group = {"legendgroup": path.name, "showlegend": False, "name": path.name, **axes}
     pen = {"color": style.color, "width": path.width, "dash": dash_text(style)}
     _draw_line(figure, path, pen, group)
-    figure.add_trace(
-        go.Scatter(
-            x=as_float32(path.step_x),
-            y=as_float32(path.step_y),
-            customdata=np.stack([as_float32(path.step), as_float32(path.step_loss)], axis=1),
-            mode="markers",
-            # Steps without a dot have hover text as well.
-            marker={
-                "color": style.color,
-                "size": path.dot,
-                "opacity": path.dotted.astype(np.uint8),
-            },
-            hovertemplate=(
-                f"<b>{path.name}</b> after %{{customdata[0]:d}} steps<br>"
-                "x %{x:.4g}, y %{y:.4g}<br>loss %{customdata[1]:.4g}<extra></extra>"
-            ),
-            **group,
-        )
+    figure.add_scatter(
+        x=as_float32(path.step_x),
+        y=as_float32(path.step_y),
+        customdata=np.stack([as_float32(path.step), as_float32(path.step_loss)], axis=1),
+        mode="markers",
+        # Steps without a dot have hover text as well.
+        marker={
+            "color": style.color,
+            "size": path.dot,
+            "opacity": path.dotted.astype(np.uint8),
+        },
+        hovertemplate=(
+            f"<b>{path.name}</b> after %{{customdata[0]:d}} steps<br>"
+            "x %{x:.4g}, y %{y:.4g}<br>loss %{customdata[1]:.4g}<extra></extra>"
+        ),
+        **group,
     )
 
 
@@ -179,18 +171,16 @@ def _draw_end(figure: go.Figure, path: PathView, axes: dict[str, str]) -> None:
     group = {"legendgroup": path.name, "showlegend": False, "name": path.name, **axes}
     for mark, hollow in ((path.end, False), (path.leaves, True)):
         if mark is not None:
-            figure.add_trace(
-                go.Scatter(
-                    x=[mark.x],
-                    y=[mark.y],
-                    **mark_text(mark),
-                    textfont=label_font(style.color),
-                    marker=end_marker(style, hollow=hollow, size=path.end_size),
-                    hovertemplate=f"{mark.text.replace(chr(10), '<br>')}"
-                    f"{'' if hollow else ' ends at %{x:.4g}, %{y:.4g}'}<extra></extra>",
-                    cliponaxis=False,
-                    **group,
-                )
+            figure.add_scatter(
+                x=[mark.x],
+                y=[mark.y],
+                **mark_text(mark),
+                textfont=label_font(style.color),
+                marker=end_marker(style, hollow=hollow, size=path.end_size),
+                hovertemplate=f"{mark.text.replace(chr(10), '<br>')}"
+                f"{'' if hollow else ' ends at %{x:.4g}, %{y:.4g}'}<extra></extra>",
+                cliponaxis=False,
+                **group,
             )
 
 
@@ -242,18 +232,16 @@ def draw_curves(figure: go.Figure, view: CurvesView, page: Page, at: int) -> Non
             "hovertemplate": f"<b>{series.name}</b> after %{{x:d}} steps<br>"
             f"{series.label} %{{y:.4g}}<extra></extra>"
         }
-        figure.add_trace(
-            go.Scatter(
-                x=as_float32(series.x),
-                y=as_float32(series.y),
-                mode="lines",
-                line=pen | {"simplify": False},
-                opacity=theme.FAINT_OPACITY if series.faint else 1,
-                **({"hoverinfo": "skip"} if series.faint else hover),
-                legendgroup=series.name,
-                showlegend=False,
-                **axes,
-            )
+        figure.add_scatter(
+            x=as_float32(series.x),
+            y=as_float32(series.y),
+            mode="lines",
+            line=pen | {"simplify": False},
+            opacity=theme.FAINT_OPACITY if series.faint else 1,
+            **({"hoverinfo": "skip"} if series.faint else hover),
+            legendgroup=series.name,
+            showlegend=False,
+            **axes,
         )
     for end in view.ends:
         shared = {
@@ -264,38 +252,29 @@ def draw_curves(figure: go.Figure, view: CurvesView, page: Page, at: int) -> Non
             "cliponaxis": False,
             **axes,
         }
-        figure.add_trace(
-            go.Scatter(
-                y=[end.y],
-                mode="markers",
-                marker=end_marker(end.style, size=end.size),
-                **shared,
-            )
+        figure.add_scatter(
+            y=[end.y], mode="markers", marker=end_marker(end.style, size=end.size), **shared
         )
-        figure.add_trace(
-            go.Scatter(
-                y=[end.text_y],
-                mode="text",
-                text=[f"\u00a0\u00a0\u00a0{end.text}"],  # plotly strips plain spaces
-                textposition="middle right",
-                textfont=label_font(end.style.color),
-                **shared,
-            )
+        figure.add_scatter(
+            y=[end.text_y],
+            mode="text",
+            text=[f"\u00a0\u00a0\u00a0{end.text}"],  # plotly strips plain spaces
+            textposition="middle right",
+            textfont=label_font(end.style.color),
+            **shared,
         )
     for name, style, mark in view.stops:
-        figure.add_trace(
-            go.Scatter(
-                x=[mark.x],
-                y=[mark.y],
-                **mark_text(mark),
-                textfont=label_font(style.color),
-                marker=end_marker(style, hollow=True),
-                hovertemplate=f"{mark.text}<extra></extra>",
-                legendgroup=name,
-                showlegend=False,
-                cliponaxis=False,
-                **axes,
-            )
+        figure.add_scatter(
+            x=[mark.x],
+            y=[mark.y],
+            **mark_text(mark),
+            textfont=label_font(style.color),
+            marker=end_marker(style, hollow=True),
+            hovertemplate=f"{mark.text}<extra></extra>",
+            legendgroup=name,
+            showlegend=False,
+            cliponaxis=False,
+            **axes,
         )
 
 
@@ -321,21 +300,19 @@ def draw_accuracies(figure: go.Figure, view: AccuracyView, page: Page, at: int) 
     add_heading(figure, page, at, "Held-out accuracy", "on unseen examples")
     for row, (name, style, value, text) in enumerate(view.rows):
         shown = 0.0 if value is None else value
-        figure.add_trace(
-            go.Scatter(
-                x=[0, shown],
-                y=[row, row],
-                mode="lines+markers+text",
-                line={"color": style.color, "width": 4},
-                marker={**end_marker(style), "opacity": [0, float(value is not None)]},
-                text=["", f"  {text}"],
-                textposition="middle right",
-                textfont=label_font(style.color),
-                hoverinfo="skip",
-                legendgroup=name,
-                showlegend=False,
-                cliponaxis=False,
-                xaxis=x_name,
-                yaxis=y_name,
-            )
+        figure.add_scatter(
+            x=[0, shown],
+            y=[row, row],
+            mode="lines+markers+text",
+            line={"color": style.color, "width": 4},
+            marker={**end_marker(style), "opacity": [0, float(value is not None)]},
+            text=["", f"  {text}"],
+            textposition="middle right",
+            textfont=label_font(style.color),
+            hoverinfo="skip",
+            legendgroup=name,
+            showlegend=False,
+            cliponaxis=False,
+            xaxis=x_name,
+            yaxis=y_name,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,19 +32,14 @@ _HALO = ", ".join(
 
 def empty_figure(page: Page, title: str, headline: str) -> go.Figure:
     """Return a figure with title, headline and note, without data."""
+    margin = {"l": layout.LEFT, "r": layout.RIGHT, "t": page.top, "b": page.bottom, "pad": 0}
     figure = go.Figure(
         layout={
             # Without plotly's default template: the theme is complete, and the figure is smaller.
             "template": "none",
             "width": page.width,
             "height": page.height,
-            "margin": {
-                "l": layout.LEFT,
-                "r": layout.RIGHT,
-                "t": page.top,
-                "b": page.bottom,
-                "pad": 0,
-            },
+            "margin": margin,
             "paper_bgcolor": theme.PAPER,
             "plot_bgcolor": theme.PAPER,
             "font": {"family": _FONT, "size": theme.FONT_TEXT, "color": theme.INK},
@@ -182,37 +177,29 @@ def add_legend(figure: go.Figure, comparison: ComparisonLike) -> None:
 def add_entries(figure: go.Figure, styles: Mapping[str, Style]) -> None:
     """Add a legend entry for every name."""
     for name, style in styles.items():
-        figure.add_trace(
-            go.Scatter(
-                x=[None],
-                y=[None],
-                name=name,
-                legendgroup=name,
-                mode="lines+markers",
-                line={
-                    "color": style.color,
-                    "width": theme.LINE_WIDTH,
-                    "dash": dash_text(style),
-                },
-                marker=end_marker(style),
-                hoverinfo="skip",
-            )
+        figure.add_scatter(
+            x=[None],
+            y=[None],
+            name=name,
+            legendgroup=name,
+            mode="lines+markers",
+            line={"color": style.color, "width": theme.LINE_WIDTH, "dash": dash_text(style)},
+            marker=end_marker(style),
+            hoverinfo="skip",
         )
 
 
 def add_areas(figure: go.Figure, roles: Iterable[tuple[str, str]]) -> None:
     """Add a legend square for every role of memory that toggles its traces."""
     for role, name in roles:
-        figure.add_trace(
-            go.Scatter(
-                x=[None],
-                y=[None],
-                name=name,
-                legendgroup=role,
-                mode="markers",
-                marker={"symbol": "square", "size": 13, "color": theme.MEMORY[role].color},
-                hoverinfo="skip",
-            )
+        figure.add_scatter(
+            x=[None],
+            y=[None],
+            name=name,
+            legendgroup=role,
+            mode="markers",
+            marker={"symbol": "square", "size": 13, "color": theme.MEMORY[role].color},
+            hoverinfo="skip",
         )
 
 
@@ -235,12 +222,28 @@ def end_marker(
         "symbol": style.marker,
         "size": size,
         "color": theme.PAPER if hollow else style.color,
-        "line": {
-            "color": style.color if hollow else theme.PAPER,
-            "width": 2.0 if hollow else 1.2,
-        },
+        "line": {"color": style.color if hollow else theme.PAPER, "width": 2.0 if hollow else 1.2},
         "opacity": 1,
     }
+
+
+def add_peak(figure: go.Figure, peak: tuple[float, float], **axes: str) -> None:
+    """Mark the peak of a memory timeline."""
+    marker = {"symbol": "triangle-down", "size": theme.END_SIZE, "color": theme.INK}
+    figure.add_scatter(
+        x=[peak[0]], y=[peak[1]], mode="markers", cliponaxis=False, showlegend=False,
+        marker=marker | {"line": {"color": theme.PAPER, "width": 1.2}}, hoverinfo="skip", **axes,
+    )  # fmt: skip
+
+
+def add_tips(
+    figure: go.Figure, x: Floats, y: Floats, tips: Sequence[str], size: int, **axes: str
+) -> None:
+    """Add invisible points with a text each, shown while the mouse is near."""
+    figure.add_scatter(
+        x=x, y=y, mode="markers", marker={"opacity": 0, "size": size}, showlegend=False,
+        text=tips, hovertemplate="%{text}<extra></extra>", **axes,
+    )  # fmt: skip
 
 
 def as_float32(values: Floats) -> Any:
