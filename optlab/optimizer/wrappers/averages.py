@@ -19,7 +19,7 @@ from optlab.optimizer.formula import FormulaOfDocstring
 from optlab.optimizer.groups import parameter_names
 from optlab.optimizer.interface import clear_gradients_of
 from optlab.optimizer.settings import checked_name
-from optlab.optimizer.state import raise_faults
+from optlab.optimizer.state import check_is_mapping, raise_faults
 from optlab.optimizer.state_names import renamed, warn_if_told_apart_by_order
 from optlab.optimizer.step import Update
 from optlab.optimizer.wrappers.loans import WeightSwap, last_swapper, own_weights
@@ -322,11 +322,7 @@ class Average:
 
     def checked_state(self, state_dict: Mapping[str, Any]) -> Callable[[], None]:
         """Check a state, and return a function that writes it."""
-        if not isinstance(state_dict, Mapping):
-            raise TypeError(
-                "set_state_dict takes what state_dict gave, a dict; got "
-                f"{type(state_dict).__name__}."
-            )
+        check_is_mapping(state_dict)
         given = renamed(state_dict, self.names())
         memories, faults = memories_from_state(self.names(), self.memories, given)
         raise_faults(type(self).__name__, faults)

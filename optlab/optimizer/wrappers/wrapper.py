@@ -13,7 +13,7 @@ from optlab.optimizer.arena import FlatParameters
 from optlab.optimizer.groups import parameter_names
 from optlab.optimizer.optimizer import Optimizer, how_to_set
 from optlab.optimizer.settings import checked_name
-from optlab.optimizer.state import raise_faults
+from optlab.optimizer.state import check_is_mapping, raise_faults
 from optlab.optimizer.state_names import renamed
 from optlab.optimizer.step import Update
 from optlab.optimizer.whole import whole_updates
@@ -254,11 +254,7 @@ class Wrapper(Optimizer):
 
     def checked_state(self, state_dict: Mapping[str, Any]) -> Callable[[], None]:
         """Check a state with that of the inner optimizer, and return a function that writes it."""
-        if not isinstance(state_dict, Mapping):
-            raise TypeError(
-                "set_state_dict takes what state_dict gave, a dict; got "
-                f"{type(state_dict).__name__}."
-            )
+        check_is_mapping(state_dict)
         given = renamed(state_dict, self._names())
         faults = []
         try:
