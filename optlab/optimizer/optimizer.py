@@ -146,7 +146,7 @@ class Optimizer(Interface, Stateful):
 
     #: Whether the class is one of optlab's own.
     built_in: ClassVar[bool] = True
-    #: Whether the kind "elementwise" was verified, at the first application: see `watched`.
+    #: Whether `verify_elementwise` has seen the rule, at its first application, or need not.
     elementwise_verified = True
     #: Whether the class overrides `step`.
     custom_step: ClassVar[bool] = False
@@ -194,7 +194,7 @@ class Optimizer(Interface, Stateful):
         self.plans: dict[Any, Any] = {}
         #: The number of steps that ``not_finite="skip"`` left out.
         self.skipped = 0
-        #: The usage warnings given so far, or counts for them; see `reminders`.
+        #: The usage warnings given so far, or counts for them.
         self.warned: dict[str, int] = {}
         #: Why the rule is not captured, by the dtype of the parameters; see `execution`.
         self.refused: dict[Any, str] = {}

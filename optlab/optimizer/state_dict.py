@@ -169,11 +169,7 @@ class Stateful:
 
     def checked_state(self, state_dict: Mapping[str, Any]) -> Callable[[], None]:
         """Check a state, and return a function that writes it: `set_state_dict` in two parts."""
-        if not isinstance(state_dict, Mapping):
-            raise TypeError(
-                "set_state_dict takes what state_dict gave, a dict; got "
-                f"{type(state_dict).__name__}."
-            )
+        check_is_mapping(state_dict)
         given = renamed(state_dict, [name for name, _, _ in self._named()])
         expected = self.state_dict()
         faults = _missing_or_unexpected(expected, given)
@@ -267,6 +263,13 @@ class Stateful:
             for name, arena, number in self._named()
             for slot in [*arena.slots, *([None] if arena.master is not None else [])]
         ]
+
+
+def check_is_mapping(state_dict: Any) -> None:
+    """Raise TypeError if a state is no mapping."""
+    if not isinstance(state_dict, Mapping):
+        kind = type(state_dict).__name__
+        raise TypeError(f"set_state_dict takes what state_dict gave, a dict; got {kind}.")
 
 
 def raise_faults(who: str, faults: list[str]) -> None:

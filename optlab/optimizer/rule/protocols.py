@@ -1,6 +1,6 @@
 """The interface of an optimizer as the step sees it: an update rule with its parameters.
 
-`optimizer.Optimizer` stands above the step that it takes, so the step is written against this.
+`optimizer.Optimizer`, which documents its parts, stands above the step that it takes.
 """
 
 from __future__ import annotations
@@ -11,30 +11,7 @@ from optlab.backend.random import Key
 
 
 class UpdateRule(Protocol):
-    """What the step, the fused update and the usage warnings read of an optimizer.
-
-    `optimizer.Optimizer` documents the parts that a rule declares (`kind`, `draws`, `scalars`,
-    `update`, ...).
-
-    Attributes
-    ----------
-    groups : list of Group
-    schedule : LRScheduler or None
-    key : Key or None
-        The random key of a rule that draws.
-    plans, refused : dict
-        The captured forms of the rule, and by dtype why it has none.
-    elementwise_verified : bool
-        Whether it is known that a rule of kind "elementwise" is.
-    skipped : int
-        How many steps ``not_finite="skip"`` has left out.
-    warned : dict of str to int
-        The usage warnings given so far, or counts for them.
-    custom_step : bool
-        Whether the class has a `step` of its own.
-    built_in : bool
-        Whether the class is one of optlab's own.
-    """
+    """What the step, the fused update and the usage warnings read of an optimizer."""
 
     kind: ClassVar[str]
     draws: ClassVar[bool]

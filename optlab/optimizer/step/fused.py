@@ -128,12 +128,7 @@ def prepare_fused(
         return any(np.may_share_memory(g, one) for one in written)
 
     gradients = [g.copy() if is_written(g) else g for g in gradients]
-    numbers = [
-        h.learning_rate,
-        *([] if clip is None else [clip]),
-        *(x for x in scalars.values() if type(x) is float),
-    ]
-    return FusedUpdate(arena, span, plan, numbers, gradients)
+    return FusedUpdate(arena, span, plan, _numbers(h.learning_rate, clip, scalars), gradients)
 
 
 def run_fused(optimizer: UpdateRule, updates: list[FusedUpdate]) -> None:
@@ -280,6 +275,12 @@ def _mutable_attributes(optimizer: UpdateRule) -> list[str]:
     return [name for name, value in own.items() if isinstance(value, kinds)]
 
 
+def _numbers(rate: float, clip: float | None, scalars: dict[str, Any]) -> list[float]:
+    """Return the numbers that a captured form takes in each step."""
+    factor = [] if clip is None else [clip]
+    return [rate, *factor, *(x for x in scalars.values() if type(x) is float)]
+
+
 def _matches_capture(
     optimizer: UpdateRule,
     arena: FlatParameters,
@@ -302,8 +303,7 @@ def _matches_capture(
     used = g if clip is None else g * np.asarray(clip, g.dtype)
     if span.regularizer is not None:
         used = span.regularizer.add_to(used, p)
-    numbers = [span.h.learning_rate, *([] if clip is None else [clip])]
-    numbers += [x for x in scalars.values() if type(x) is float]
+    numbers = _numbers(span.h.learning_rate, clip, scalars)
     with np.errstate(all="ignore"):
         slots = Slots(**{name: array.copy() for name, array in before.items()})
         new, made, *_ = optimizer.update(p.copy(), used, slots, span.h, Scalars(**scalars))

@@ -1,7 +1,7 @@
 """One step of an optimizer, in five phases: gather, clip, update, write, publish.
 
 All results are computed and checked before any is written, so an error leaves parameters and slots
-unchanged. Fused updates (see `blocks`) warn of floating-point errors when the whole step is
+unchanged. Fused updates (`run_fused`) warn of floating-point errors when the whole step is
 written, so that this holds where warnings are errors, too.
 """
 
@@ -160,11 +160,8 @@ def _update(
 ) -> tuple[list[Update], list[FusedUpdate], list[RowUpdate]]:
     """Apply the rule to all parameters that have a gradient; nothing is written yet.
 
-    Returns
-    -------
-    tuple of list
-        New values of whole parameters; fused updates, ready to run; new rows. With listeners all
-        results are of the first kind.
+    The results are new values of whole parameters; fused updates, ready to run; and new rows. With
+    listeners all are of the first kind.
     """
     dense: list[Update] = []
     fused: list[FusedUpdate] = []

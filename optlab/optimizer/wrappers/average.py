@@ -20,7 +20,7 @@ from optlab.optimizer.params.groups import parameter_names
 from optlab.optimizer.params.names import renamed, warn_if_told_apart_by_order
 from optlab.optimizer.rule.formula import FormulaOfDocstring
 from optlab.optimizer.rule.hyperparameters import checked_name
-from optlab.optimizer.state_dict import raise_faults
+from optlab.optimizer.state_dict import check_is_mapping, raise_faults
 from optlab.optimizer.step.step import Update
 from optlab.optimizer.wrappers.checks import check_shape, checked_parameters
 from optlab.optimizer.wrappers.state import Memory, memories_from_state, memories_to_state
@@ -324,11 +324,7 @@ class Average:
 
     def checked_state(self, state_dict: Mapping[str, Any]) -> Callable[[], None]:
         """Check a state, and return a function that writes it."""
-        if not isinstance(state_dict, Mapping):
-            raise TypeError(
-                "set_state_dict takes what state_dict gave, a dict; got "
-                f"{type(state_dict).__name__}."
-            )
+        check_is_mapping(state_dict)
         given = renamed(state_dict, self.names())
         memories, faults = memories_from_state(self.names(), self.memories, given)
         raise_faults(type(self).__name__, faults)

@@ -14,7 +14,7 @@ from optlab.optimizer.params.flat import FlatParameters
 from optlab.optimizer.params.groups import parameter_names
 from optlab.optimizer.params.names import renamed
 from optlab.optimizer.rule.hyperparameters import checked_name
-from optlab.optimizer.state_dict import raise_faults
+from optlab.optimizer.state_dict import check_is_mapping, raise_faults
 from optlab.optimizer.step.records import whole_updates
 from optlab.optimizer.step.step import Update
 from optlab.optimizer.wrappers.state import Memory, memories_from_state, memories_to_state
@@ -254,11 +254,7 @@ class Wrapper(Optimizer):
 
     def checked_state(self, state_dict: Mapping[str, Any]) -> Callable[[], None]:
         """Check a state with that of the inner optimizer, and return a function that writes it."""
-        if not isinstance(state_dict, Mapping):
-            raise TypeError(
-                "set_state_dict takes what state_dict gave, a dict; got "
-                f"{type(state_dict).__name__}."
-            )
+        check_is_mapping(state_dict)
         given = renamed(state_dict, self._names())
         faults = []
         try:
