@@ -97,7 +97,7 @@ def test_arguments_that_are_not_differentiated_arrive_as_they_are() -> None:
 
 def test_the_function_keeps_its_name_and_may_be_a_partial_or_an_object() -> None:
     def cubed(x: Any) -> Any:
-        """Return the cube."""
+        """Give the cube."""
         return x**3
 
     class Scaled:

@@ -29,7 +29,7 @@ def test_no_grad_and_enable_grad_as_contexts() -> None:
 @pytest.mark.parametrize("brackets", [True, False])
 def test_no_grad_and_enable_grad_as_decorators(brackets: bool) -> None:
     def twice(x: Any, factor: float = 2.0) -> Any:
-        """Double the argument."""
+        """Double."""
         return x * factor
 
     off = ol.no_grad()(twice) if brackets else ol.no_grad(twice)
