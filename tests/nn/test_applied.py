@@ -156,3 +156,29 @@ def test_layers_work_where_docstrings_are_stripped() -> None:
     code = "import optlab as ol; print(ol.nn.GELU.__doc__, ol.nn.GELU(), ol.nn.BatchNorm2D.__doc__)"
     done = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, text=True)
     assert done.stdout == "None GELU() None\n", done.stderr
+
+
+@pytest.mark.parametrize("name", [n for n in nn.functional.__all__ if re.search("[13]d", n)])
+def test_functions_document_the_arguments_and_shapes_of_their_own_dimension(name: str) -> None:
+    function = getattr(nn.functional, name)
+    doc = function.__doc__
+    assert doc == inspect.getdoc(function)
+    assert [*documented(doc), "name"] == list(inspect.signature(function).parameters)
+    described = doc.partition("Parameters\n---")[2].partition("\n\nExamples")[0]
+    foreign = "NCHW|NHWC|2d|image|" + (r"\b[HW]\b" if "1d" in name else r"\[N, [CO], H")
+    assert not re.search(foreign, described)
+    assert f"[N, C, {'L' if '1d' in name else 'D, H, W'}]" in described
+    assert "\n\nRaises\n" in described
+
+
+def test_the_sections_of_a_function_come_before_those_of_its_source() -> None:
+    doc = nn.functional.smooth_l1_loss.__doc__
+    assert documented(doc) == ["input", "label", "reduction", "delta", "is_huber"]
+    assert doc.count("Raises\n------\n") == 1
+    assert "`delta` is not positive" in doc
+
+
+def test_functions_work_where_docstrings_are_stripped() -> None:
+    code = "import optlab as ol; print(ol.nn.functional.conv1d.__doc__)"
+    done = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, text=True)
+    assert done.stdout == "None\n", done.stderr

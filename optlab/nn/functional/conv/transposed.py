@@ -10,10 +10,11 @@ from optlab.autograd.tensor.tensor import Tensor, apply
 from optlab.backend.arrays import Shape
 from optlab.nn.docstrings import documented_like
 from optlab.nn.functional import windows
-from optlab.nn.functional.conv.conv import arguments, check_bias
+from optlab.nn.functional.conv.conv import arguments, check_bias, conv2d
 from optlab.nn.functional.conv.rules import CONVOLUTION_INPUT
 
 
+@documented_like(conv2d)
 def conv2d_transpose(
     x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,
     output_padding: Any = 0, dilation: Any = 1, groups: int = 1, output_size: Any = None,
@@ -26,12 +27,7 @@ def conv2d_transpose(
 
     Parameters
     ----------
-    x : Tensor of shape [N, C, H, W]
-        Cast to the dtype of `weight`, with a warning the first time this narrows it.
     weight : Tensor of shape [C, O / groups, KH, KW]
-    bias : Tensor of shape [O], optional
-    stride, dilation, groups
-        As in `conv2d`.
     padding : int, list of int, list of pairs, 'SAME' or 'VALID'
         Cropping of the result, in the forms of `conv2d`. 'SAME' crops so that H' is H times the
         stride (for filters whose extent is at least the stride).
@@ -39,19 +35,12 @@ def conv2d_transpose(
         Added to H' and W' at the end; less than the stride or less than the dilation.
     output_size : int or list of int, optional
         Output size [H', W'], in place of `output_padding`.
-    data_format : {'NCHW', 'NHWC'}
-        Position of the channel axis, in x and in the result.
 
     Returns
     -------
     Tensor
         Of shape [N, O, H', W'] with H' = (H - 1) stride - padding + dilation (KH - 1) + 1 +
         output_padding.
-
-    Raises
-    ------
-    ValueError
-        If the shapes do not fit, or an argument is invalid.
 
     Notes
     -----

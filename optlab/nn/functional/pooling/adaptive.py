@@ -74,6 +74,7 @@ def adaptive_avg_pool3d(
     return _adaptive_avg_pool(x, output_size, data_format, name, 3)
 
 
+@documented_like(adaptive_avg_pool2d)
 def adaptive_max_pool2d(
     x: Any, output_size: Any, return_mask: bool = False, name: None = None
 ) -> Any:
@@ -81,9 +82,6 @@ def adaptive_max_pool2d(
 
     Parameters
     ----------
-    x : Tensor of shape [N, C, H, W]
-    output_size : int or list of (int or None)
-        Output size [n, m] of windows as in `adaptive_avg_pool2d`; None keeps the length.
     return_mask : bool
         Also return the indices of the maxima, counted row by row within each image.
 
@@ -91,11 +89,6 @@ def adaptive_max_pool2d(
     -------
     Tensor, or (Tensor, Tensor of int64) with `return_mask`
         Of shape [N, C, n, m].
-
-    Raises
-    ------
-    ValueError
-        If an argument is invalid.
 
     Examples
     --------

@@ -9,10 +9,11 @@ from optlab.autograd.tensor.tensor import Tensor, apply
 from optlab.backend.arrays import as_float
 from optlab.nn.docstrings import documented_like
 from optlab.nn.functional import windows as read
-from optlab.nn.functional.pooling.pooling import _sliding_windows, checked_input
+from optlab.nn.functional.pooling.pooling import _sliding_windows, avg_pool2d, checked_input
 from optlab.nn.functional.pooling.rules import AVERAGE_POOL, MAX_POOL
 
 
+@documented_like(avg_pool2d)
 def lp_pool2d(
     x: Any, norm_type: float, kernel_size: Any, stride: Any = None, padding: Any = 0,
     ceil_mode: bool = False, data_format: str = "NCHW", name: None = None,
@@ -25,26 +26,6 @@ def lp_pool2d(
         Not negative unless p is even: powers are taken of x, not of its absolute value.
     norm_type : float
         Exponent p, not 0; ``math.inf`` for max pooling.
-    kernel_size : int or list of int
-        Size of the window.
-    stride : int or list of int, optional
-        Step of the window; by default `kernel_size`.
-    padding : int, list of int, list of pairs, 'SAME' or 'VALID'
-        Zero padding.
-    ceil_mode : bool
-        Whether a last window may extend past the end.
-    data_format : {'NCHW', 'NHWC'}
-        Position of the channel axis.
-
-    Returns
-    -------
-    Tensor
-        Of shape [N, C, H', W'], as for `max_pool2d`.
-
-    Raises
-    ------
-    ValueError
-        If an argument is invalid.
 
     Notes
     -----

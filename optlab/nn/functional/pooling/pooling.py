@@ -100,6 +100,7 @@ def max_pool3d(
     return _max_pool(x, kernel_size, stride, padding, return_mask, ceil_mode, data_format, name, 3)
 
 
+@documented_like(max_pool2d)
 def avg_pool2d(
     x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
     exclusive: bool = True, divisor_override: Any = None, data_format: str = "NCHW",
@@ -109,31 +110,17 @@ def avg_pool2d(
 
     Parameters
     ----------
-    x : Tensor of shape [N, C, H, W]
-    kernel_size : int or list of int
-        Size of the window.
-    stride : int or list of int, optional
-        Step of the window; by default `kernel_size`, so that windows do not overlap.
     padding : int, list of int, list of pairs, 'SAME' or 'VALID'
         Zero padding, in the forms of `conv2d`; less than `kernel_size`.
-    ceil_mode : bool
-        Whether a last window may extend past the end, as in `max_pool2d`.
     exclusive : bool
         Whether padding is excluded from the number of elements that divides the sum.
     divisor_override : float, optional
         Divisor in place of the number of elements.
-    data_format : {'NCHW', 'NHWC'}
-        Position of the channel axis.
 
     Returns
     -------
     Tensor
         Of shape [N, C, H', W'], as for `max_pool2d`.
-
-    Raises
-    ------
-    ValueError
-        If an argument is invalid.
 
     Notes
     -----
