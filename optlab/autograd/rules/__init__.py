@@ -7,7 +7,6 @@ called with CuPy arrays. `optlab.autograd.operation` defines the format of a rul
 from optlab.autograd.rules import calculus, elementwise, gamma, guarded, random, special
 from optlab.autograd.rules.linalg import decompositions, determinants, einsum, linear_algebra, norms
 from optlab.autograd.rules.manipulation import (
-    devices,
     embedding,
     indexing,
     joining,
@@ -25,8 +24,8 @@ from optlab.autograd.rules.reductions import (
 )
 
 __all__ = [
-    "aggregates", "calculus", "cumulative", "decompositions", "determinants", "devices", "einsum",
+    "aggregates", "calculus", "cumulative", "decompositions", "determinants", "einsum",
     "elementwise", "embedding", "gamma", "guarded", "indexing", "joining", "linear_algebra",
-    "norms", "order_statistics", "padding", "products", "random", "recurrence",
-    "shapes", "sorting", "spacing", "special",
+    "norms", "order_statistics", "padding", "products", "random", "recurrence", "shapes", "sorting",
+    "spacing", "special",
 ]  # fmt: skip

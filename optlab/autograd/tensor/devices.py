@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from optlab.autograd.rules.manipulation.devices import TO_DEVICE
+from optlab.autograd.rules.manipulation.shapes import TO_DEVICE
 from optlab.autograd.tape.apply import apply
 from optlab.backend.device import device_named, device_of
 from optlab.backend.dtypes import dtype_named

@@ -59,40 +59,23 @@ def total(x: Any, level: int, count: int) -> Any:
 
 # Not in the table of rules: users do not call them.
 ENTER: Operation = Operation(
-    "enter",
-    enter,
-    [
-        lambda g, x_shape, axis, level: _on_tape(
-            LEAVE, g, axis=axis, level=level, count=x_shape[axis]
-        )
-    ],
-    inputs=["x"],
-    static=["axis", "level"],
-    view=True,
-)
+    "enter", enter,
+    [lambda g, x_shape, axis, level: _on_tape(
+        LEAVE, g, axis=axis, level=level, count=x_shape[axis])],
+    inputs=["x"], static=["axis", "level"], view=True,
+)  # fmt: skip
 LEAVE: Operation = Operation(
-    "leave",
-    leave,
-    [lambda g, axis, level: _on_tape(ENTER, g, axis=axis, level=level)],
-    inputs=["x"],
-    static=["axis", "level", "count"],
-    view=True,
-)
+    "leave", leave, [lambda g, axis, level: _on_tape(ENTER, g, axis=axis, level=level)],
+    inputs=["x"], static=["axis", "level", "count"], view=True,
+)  # fmt: skip
 SHARE: Operation = Operation(
-    "share",
-    share,
-    [lambda g, level, count: _on_tape(TOTAL, g, level=level, count=count)],
-    inputs=["x"],
-    static=["level", "count"],
-    view=True,
-)
+    "share", share, [lambda g, level, count: _on_tape(TOTAL, g, level=level, count=count)],
+    inputs=["x"], static=["level", "count"], view=True,
+)  # fmt: skip
 TOTAL: Operation = Operation(
-    "total",
-    total,
-    [lambda g, level, count: _on_tape(SHARE, g, level=level, count=count)],
-    inputs=["x"],
-    static=["level", "count"],
-)
+    "total", total, [lambda g, level, count: _on_tape(SHARE, g, level=level, count=count)],
+    inputs=["x"], static=["level", "count"],
+)  # fmt: skip
 
 
 def ensemble(data: Any, axis: int = 0) -> Any:
@@ -308,6 +291,13 @@ def _paired(x: Any, axis: Any) -> list[tuple[Any, Any]] | None:
     return None
 
 
+def _built_like(x: Any, parts: list[Any]) -> Any:
+    """Return the parts in a tuple, list or dict like `x`."""
+    if isinstance(x, dict):
+        return dict(zip(x, parts, strict=True))
+    return getattr(type(x), "_make", type(x))(parts)
+
+
 def _lengths(x: Any, axis: Any, args: Any) -> list[int]:
     """Return the lengths of the mapped axes of one argument."""
     parts = _paired(x, axis)
@@ -327,10 +317,7 @@ def _entered(x: Any, axis: Any, level: int) -> Any:
     """Return an argument as an ensemble, containers part by part."""
     parts = _paired(x, axis)
     if parts is not None:
-        entered = [_entered(part, a, level) for part, a in parts]
-        if isinstance(x, dict):
-            return dict(zip(x, entered, strict=True))
-        return getattr(type(x), "_make", type(x))(entered)
+        return _built_like(x, [_entered(part, a, level) for part, a in parts])
     if axis is None:
         return x
     x = x if isinstance(x, Tensor) else as_array(x)
@@ -341,10 +328,7 @@ def _left(y: Any, axis: Any, level: int, count: int) -> Any:
     """Return a result as an array of all examples, containers part by part."""
     parts = _paired(y, axis)
     if parts is not None:
-        left = [_left(part, a, level, count) for part, a in parts]
-        if isinstance(y, dict):
-            return dict(zip(y, left, strict=True))
-        return getattr(type(y), "_make", type(y))(left)
+        return _built_like(y, [_left(part, a, level, count) for part, a in parts])
     if y is None:
         raise TypeError("a function given to vmap returned None. (A missing return?)")
     if axis is None:

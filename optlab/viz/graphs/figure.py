@@ -35,10 +35,6 @@ def figure(view: GraphView, stage: int) -> go.Figure:
     view : GraphView
     stage : int
         The stage shown first.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
     """
     panel = _PANEL if view.last else 0.0
     inside = max(view.width, 300.0)

@@ -93,15 +93,8 @@ _COLORS = (
 )
 # The same hues, lightened until they stand out on the dark surface.
 _DARK_COLORS = (
-    "#6bb6f0",
-    "#f2935c",
-    "#45c79f",
-    "#e596c6",
-    "#c6ccd4",
-    "#dcc052",
-    "#86d3f7",
-    "#dfa862",
-)
+    "#6bb6f0", "#f2935c", "#45c79f", "#e596c6", "#c6ccd4", "#dcc052", "#86d3f7", "#dfa862",
+)  # fmt: skip
 _DASHES: tuple[tuple[float, ...], ...] = (
     (), (7, 3), (2, 2.5), (8, 3, 2, 3), (13, 4), (8, 3, 2, 3, 2, 3), (4, 2),
 )  # fmt: skip
@@ -214,16 +207,9 @@ def assign_styles(classes: Mapping[str, str]) -> dict[str, Style]:
 
 # Nine samples of viridis, dark to light.
 _VIRIDIS = (
-    (68, 1, 84),
-    (71, 44, 122),
-    (59, 81, 139),
-    (44, 113, 142),
-    (33, 144, 141),
-    (39, 173, 129),
-    (92, 200, 99),
-    (170, 220, 50),
-    (253, 231, 37),
-)
+    (68, 1, 84), (71, 44, 122), (59, 81, 139), (44, 113, 142), (33, 144, 141), (39, 173, 129),
+    (92, 200, 99), (170, 220, 50), (253, 231, 37),
+)  # fmt: skip
 _FADE = 0.82  # the fraction of paper: the surface is only the background of the paths
 
 

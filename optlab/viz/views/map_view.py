@@ -166,10 +166,6 @@ def map_view(
         The runs whose paths are drawn on it.
     width, height : float
         Size of the panel in pixels, for the aspect of the view and the placement of labels.
-
-    Returns
-    -------
-    MapView
     """
     surface = surface_of(problem)
     runs: Mapping[str, TraceLike] = {} if comparison is None else comparison.traces

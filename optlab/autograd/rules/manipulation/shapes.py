@@ -1,4 +1,4 @@
-"""Derivative rules of functions that rearrange, repeat, copy or cast elements."""
+"""Derivative rules of functions that rearrange, repeat, copy, cast or transfer elements."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.operation import rule
+from optlab.autograd.operation import as_single_operation, rule
 from optlab.autograd.tape.backward import unbroadcast
 from optlab.autograd.tape.half_precision import halves, rounded
+from optlab.backend.device import moved
 
 Axes = tuple[int, ...]
 Shape = tuple[int, ...]
@@ -129,3 +130,8 @@ def cast(x: Any, dtype: Any) -> Any:
 
 
 CAST = rule(cast, lambda g: g, static="dtype")
+TO_DEVICE = rule(
+    moved,
+    lambda g, device, origin: as_single_operation(moved, g, device=origin, origin=device),
+    static="device origin",
+)

@@ -33,45 +33,25 @@ def draw_map(axes: Axes, view: MapView) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 5, 10]))
     style_ticks(axes, "x", "y")
     add_heading(axes, "Paths", view.note)
-    axes.contourf(
-        view.x,
-        view.y,
-        view.height,
-        levels=view.levels,
-        colors=theme.surface_colors(len(view.levels) + 1),
-        extend="both",
-    )
+    surface = (view.x, view.y, view.height)
+    colors = theme.surface_colors(len(view.levels) + 1)
+    axes.contourf(*surface, levels=view.levels, colors=colors, extend="both")
     axes.contour(
-        view.x,
-        view.y,
-        view.height,
-        levels=view.levels,
-        colors=theme.CONTOUR,
+        *surface, levels=view.levels, colors=theme.CONTOUR, linestyles="solid",
         linewidths=theme.CONTOUR_WIDTH * PIXEL,
-        linestyles="solid",
-    )
+    )  # fmt: skip
     for label in view.contour_labels:
         axes.text(
-            label.x,
-            label.y,
-            label.text,
-            rotation=label.angle,
-            ha="center",
-            va="center_baseline",
-            rotation_mode="anchor",
-            color=theme.QUIET,
-            fontproperties=font(theme.FONT_SMALL - 1),
-            path_effects=halo(),
-            parse_math=False,
-        )
+            label.x, label.y, label.text, rotation=label.angle, rotation_mode="anchor",
+            ha="center", va="center_baseline", color=theme.QUIET, path_effects=halo(),
+            fontproperties=font(theme.FONT_SMALL - 1), parse_math=False,
+        )  # fmt: skip
     for at, path in enumerate(view.paths):
         style, order = path.style, 3 + 0.1 * at
-        pale: dict[str, Any] = {
-            "color": theme.PAPER,
-            "alpha": 0.75,
-            "linewidth": theme.HALO_WIDTH * PIXEL,
-        }
-        axes.plot(path.x, path.y, zorder=2.9, solid_joinstyle="round", **pale)
+        axes.plot(
+            path.x, path.y, color=theme.PAPER, alpha=0.75, linewidth=theme.HALO_WIDTH * PIXEL,
+            zorder=2.9, solid_joinstyle="round",
+        )  # fmt: skip
         axes.plot(path.x, path.y, zorder=order, **line_pen(style, path.width))
         axes.plot(
             path.step_x[path.dotted],
