@@ -35,7 +35,7 @@ def kept_by(node: Any) -> Iterator[Any]:
 
 def arrays_in(kept: Any) -> Iterator[Any]:
     """Yield the arrays in a saved value: itself, or those that it holds."""
-    array = raw(getattr(kept, "kept", kept))  # `kept`: packed by hooks of the user
+    array = raw(getattr(kept, "packed", kept))  # by hooks of the user
     if hasattr(array, "nbytes") and hasattr(array, "dtype"):
         yield array
         return
