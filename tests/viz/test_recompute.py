@@ -241,7 +241,8 @@ def test_the_explorer_shows_one_run_after_the_other(study, tmp_path):
     assert {"image/png", "text/plain", "application/vnd.jupyter.widget-view+json"} <= set(data)
     page = explorer.to_html(tmp_path / "study.html").read_text()
     assert '"selected": 2' in page
-    assert "function render(" in page and ".optlab-recompute" in page
+    assert "function render(" in page
+    assert ".optlab-recompute" in page
     assert "function render(" in explorer._esm
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
     assert explorer.to_png(tmp_path / "study.png")[:4] == b"\x89PNG"
