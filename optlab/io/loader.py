@@ -177,8 +177,8 @@ class DataLoader:
         if batch_sampler is not None:
             if shuffle or self.drop_last or batch_size not in (1, None):
                 raise ValueError(
-                    "a batch_sampler determines the batches; leave out batch_size, shuffle and "
-                    "drop_last."
+                    "a batch_sampler determines the batches; leave batch_size, shuffle and "
+                    "drop_last out."
                 )
             self.batch_size = 1  # batches, not single examples
             return batch_sampler

@@ -112,13 +112,12 @@ def _described(x: Any) -> str:
 
 
 def _layer_like(name: str) -> str | None:
-    """Return the layer class that has the name of a function: ReLU for relu."""
+    """Return the public layer class that has the name of a function: ReLU for relu."""
     wanted, classes = name.replace("_", "").lower(), [Layer]
     for cls in classes:
-        ours = [sub for sub in cls.__subclasses__() if sub.__module__.startswith("optlab.nn.")]
-        if not ours and cls.__name__.lower() == wanted:  # a layer, not a base class of layers
+        if cls.__module__ == Layer.__module__ and cls.__name__.lower() == wanted:
             return cls.__name__
-        classes += ours
+        classes += cls.__subclasses__()
     return None
 
 
