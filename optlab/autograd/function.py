@@ -31,7 +31,7 @@ class Context:
         For each argument of `forward`, whether its gradient is needed.
     """
 
-    #: Gradients are not widened to float32, as they are for the rules of the table (see `halves`).
+    #: Gradients are not widened to float32, as for rules of the table (see `half_precision`).
     takes_gradients_as_they_are = True
 
     def __init__(self, inputs: Sequence[Any]) -> None:

@@ -181,7 +181,7 @@ class Saves:
 
     @property
     def values(self) -> tuple[Any, ...]:
-        """The arrays that are stored now, for `kept_memory`."""
+        """The arrays that are stored now, for `saved_memory`."""
         return tuple(array for stored in self.chain.stored.values() for array in stored.arrays)
 
 

@@ -19,7 +19,7 @@ def composed(
         Of NumPy.
     moves : bool
         Whether it only moves numbers, or calls a function of the user: it is not computed in
-        float32 as a whole then (see `halves`).
+        float32 as a whole then (see `tape.half_precision`).
     """
 
     def register(written: Callable[..., Any]) -> Callable[..., Any]:

@@ -89,7 +89,7 @@ class GraphNode:
     kept : tuple of Kept or None
         Saved values; None once backward has freed them.
     value
-        The output, where it is known: see `read_tape.graph_of`.
+        The output, where it is known: see `reader.graph_of`.
     view : bool
         Whether the output may be a view of the first input.
     hooks : int

@@ -9,7 +9,7 @@ of m bytes, last used s operations ago, with the cost c of its own operation, of
 and of dropped neighbors. (Their h_DTR^eq: sets of dropped neighbors are kept by union-find, and a
 recomputed array subtracts its own cost from its set.)
 
-Costs are counted in `recomputation_costs`, not timed.
+Costs are counted in `costs`, not timed.
 """
 
 from __future__ import annotations

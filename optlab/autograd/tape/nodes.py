@@ -120,7 +120,7 @@ class Node:
     operation : Operation
     edges : tuple
         The node of each input, or None for an input that needs no gradient.
-    saved : tuple, `constants.SampledConstants`, `saving.Packed` or None
+    saved : tuple, `constants.SampledConstants`, `saved_tensors.Packed` or None
         The values that the derivative rules read; None after backward has freed them.
     static : dict
         The arguments that are not arrays, such as ``axis``.

@@ -58,7 +58,7 @@ _here = _Here()
 
 
 class use_policy:
-    """A ``with`` block inside which a policy applies; it counts in `extras.slow_path`."""
+    """A ``with`` block inside which a policy applies; it counts in `slow_path`."""
 
     def __init__(self, policy: SavePolicy | None) -> None:
         self.policy = policy

@@ -1,6 +1,6 @@
 """Version counters: in-place writes, by which backward detects that a saved value was overwritten.
 
-Leaves record writes to their own memory (see `tape.Leaf.mark_overwritten`). Every other in-place
+Leaves record writes to their own memory (see `nodes.Leaf.mark_overwritten`). Every other in-place
 write of a Tensor is recorded here by the array that owns the memory, so that views find it too. The
 table is empty, and costs nothing, before the first write.
 """

@@ -2,7 +2,7 @@
 
 The memory itself is written, so views and aliases see the new values. The Tensor then has a new
 node: the operation that made the new values. Backward detects that operations had saved the old
-values (see `writes`); a Tensor on the same memory whose node is out of date raises an error.
+values (see `tape.versions`); a Tensor on the same memory whose node is out of date raises an error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`Tensor`: an array with its node on the tape.
 
-Read this file, `apply` and `tape` first, then `gradients` and `backpropagation`: together they are
-reverse-mode differentiation. The derivative rules are in `rules`.
+Read this file, `tape.apply` and `tape.nodes` first, then `gradients` and `tape.backward`: together
+they are reverse-mode differentiation. The derivative rules are in `rules`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Layer, a function with parameters.
 
-Its parts: `structure` finds what it holds, `state` saves and loads it, `hooks` observe its calls.
+Its parts: `children` finds what it holds, `state_dict` saves and loads it, `hooks` observe its
+calls.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ With one filter for each channel a column is used only once, so a matrix product
 The gradient of the input is a sum, over the elements of the kernel, of the shifted output gradient
 times one number a channel; the gradient of the weight is an inner product for each shift. Blocks of
 a few channels or images stay in the cache. (Forward, columns and a row times a matrix are as fast.)
-Layout and plans are those of `columns`; the images of a block are contiguous, and a shift runs over
+Layout and plans are those of `im2col`; the images of a block are contiguous, and a shift runs over
 the ends of images as a dense plan does over those of rows.
 """
 

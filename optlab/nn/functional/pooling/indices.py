@@ -1,7 +1,7 @@
 """Max pooling of small windows, which saves the index of each maximum in its window, in a byte.
 
 Nothing else is saved for the backward pass: not the input, which may be sixteen times as large, and
-not the output. Larger windows are searched again (see `pooling_rules`).
+not the output. Larger windows are searched again (see `rules`).
 """
 
 from __future__ import annotations
