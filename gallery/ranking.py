@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import optlab as ol
-from optlab.lab.evaluation_budget import walk
+from optlab.lab.evaluation_budget import run_updates
 from optlab.optimizer.wrappers import Wrapper
 
 SEARCH_STEPS, SEARCH_SEEDS, WIDEN = 200, (100, 101), 6
@@ -185,9 +185,9 @@ def measure(
         for name, (contestant, rate) in racing.items():
             run = ol.problems.digits_mlp(batch_size=contestant.batch).run()
             optimizer = contestant.make(rate).bind(run.parameters)
-            spend(walk(optimizer, run, 25, []))  # rules are captured in the first steps
+            spend(run_updates(optimizer, run, 25, []))  # rules are captured in the first steps
             begin = time.perf_counter()
-            spend(walk(optimizer, run, 50, []))
+            spend(run_updates(optimizer, run, 50, []))
             times[name].append(1000 * (time.perf_counter() - begin) / 50)
             size = sum(parameter.size for parameter in run.parameters)
             slots[name] = sum(sizes(optimizer.state_dict())) / size

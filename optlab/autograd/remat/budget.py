@@ -343,7 +343,7 @@ class Budget(RecomputePolicy):
 
 
 def _in_bytes(size: int) -> str:
-    return f"{in_words(size)} ({size:,} bytes)" if size >= 1024 else f"{size} bytes"
+    return f"{in_words(size)} ({size:,} bytes)" if size >= 1024 else f"{size:,} bytes"
 
 
 def _weak_references(array: Any) -> Any:
