@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Sequence
 from types import ModuleType
@@ -30,6 +31,43 @@ class _NotCalled(ModuleType):
         )
 
 
+class _Definition:
+    """``__wrapped__`` of a class: a stand-in with the name and the module of its definition.
+
+    `inspect.getsource` looks for the source of a class in the file of its ``__module__``, but
+    follows ``__wrapped__`` first. So ``ol.optimizer.Adam??`` shows the rule in a notebook.
+    """
+
+    def __init__(self, cls: type) -> None:
+        self.cls = cls
+        self.names: dict[str, Any] = {
+            "__module__": cls.__module__,
+            "__qualname__": cls.__qualname__,
+            "__signature__": _Signature(self),  # `inspect.signature` comes here, too
+        }
+        self.hidden = False
+
+    def __get__(self, instance: Any, owner: Any) -> type:
+        # A subclass has a source of its own.
+        if self.hidden or instance is not None or owner is not self.cls:
+            raise AttributeError("__wrapped__")
+        return type(self.cls.__name__, (), self.names)
+
+
+class _Signature:
+    """The signature of a class that has a `_Definition`."""
+
+    def __init__(self, definition: _Definition) -> None:
+        self.definition = definition
+
+    def __get__(self, instance: Any, owner: Any) -> inspect.Signature:
+        self.definition.hidden = True
+        try:
+            return inspect.signature(self.definition.cls)
+        finally:
+            self.definition.hidden = False
+
+
 def set_module(package: str) -> None:
     """Let the public classes of a package name it as their module: ``optlab.nn.Linear``.
 
@@ -47,6 +85,7 @@ def set_module(package: str) -> None:
                 path = getattr(own, "__qualname__", "")
                 if path.startswith(f"{name}.") and ">>>" in (own.__doc__ or ""):
                     examples[path] = own.__doc__
+            type.__setattr__(thing, "__wrapped__", _Definition(thing))
             thing.__module__ = package
 
 

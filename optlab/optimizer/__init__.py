@@ -72,6 +72,7 @@ __all__ = [
 
 _not_called(__name__, f"{__name__}.wrappers")
 _set_module(__name__)
+_set_module(f"{__name__}.wrappers")
 
 
 def __getattr__(name: str) -> object:
