@@ -201,7 +201,7 @@ class Function:
             return tuple(tensors) if many else tensors[0]
         node = _node_of(cls, ctx, args, outputs, many)
         ctx._settle(node, outputs)
-        if slow_path.any and anomaly_mode.mode.depth:
+        if slow_path.any and anomaly_mode.depth.value:
             anomaly_mode.check_forward(node, given, tuple(outputs) if many else outputs[0])
         if events.operation_recorded.listeners:
             events.operation_recorded.publish(node)
