@@ -10,11 +10,11 @@ import numpy as np
 
 from optlab.autograd.operation import Operation, Recipe
 from optlab.autograd.tape import anomaly_mode, multi_output, versions
-from optlab.autograd.tape import saved_tensors as saving
 from optlab.autograd.tape.base import needs_grad
 from optlab.autograd.tape.grad_mode import grad_mode, recording
 from optlab.autograd.tape.hooks import read_only
 from optlab.autograd.tape.nodes import Node
+from optlab.autograd.tape.saved_tensors import apply_policy
 from optlab.autograd.tape.slow_path import slow_path
 from optlab.autograd.tensor.tensor import Tensor, raw
 from optlab.backend import events
@@ -107,7 +107,7 @@ class Context:
         self._saved = tuple(arrays)
         if slow_path.any:
             y = tuple(map(raw, outputs)) if node.operation.several else raw(outputs[0])
-            self._saved = saving.apply_policy(node, self._saved, None, (*map(raw, inputs), y))
+            self._saved = apply_policy(node, self._saved, None, (*map(raw, inputs), y))
 
     def _check_unchanged(self, node: Node) -> None:
         """Raise if a saved value was overwritten."""
@@ -201,7 +201,7 @@ class Function:
             return tuple(tensors) if many else tensors[0]
         node = _node_of(cls, ctx, args, outputs, many)
         ctx._settle(node, outputs)
-        if slow_path.any and anomaly_mode.mode.depth:
+        if slow_path.any and anomaly_mode.depth.value:
             anomaly_mode.check_forward(node, given, tuple(outputs) if many else outputs[0])
         if events.operation_recorded.listeners:
             events.operation_recorded.publish(node)

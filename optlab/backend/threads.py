@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class PerThread(threading.local, Generic[T]):
-    """One `value` per thread, which begins as given."""
+    """One `value` per thread. All threads begin with the given object: give an immutable one."""
 
     def __init__(self, value: T) -> None:
         self.value = value

@@ -10,8 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from optlab.backend import random as keys
-from optlab.backend.random import Key, scope
+from optlab.backend.random import Key, current_stream, scope
 from optlab.io.collate import with_tensors
 from optlab.io.datasets import IterableDataset
 from optlab.io.fetch import END, Fetch, Task, get_worker_info
@@ -209,7 +208,7 @@ class DataLoader:
 
     def _next_epoch(self) -> Key:
         """Return the key of a new epoch; the count restarts when the seed is set again."""
-        stream = keys.current_stream()
+        stream = current_stream()
         if self._epochs is None or self._epochs[0] is not stream:
             self._epochs = (stream, stream.next_loader())
         _, number = self._epochs

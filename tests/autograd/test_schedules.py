@@ -468,9 +468,9 @@ def test_wrong_sizes_are_refused() -> None:
 @pytest.mark.parametrize(
     ("actions", "words"),
     [
-        ([], "layers 0 to 1 are not walked back yet"),
-        ([Record(0, 2)], "layers 0 to 1 are not walked back yet"),
-        ([Record(0, 2), Back(1, 2)], "layers 0 to 0 are not walked back"),
+        ([], "layers 0 to 1 are not backpropagated yet"),
+        ([Record(0, 2)], "layers 0 to 1 are not backpropagated yet"),
+        ([Record(0, 2), Back(1, 2)], "layers 0 to 0 are not backpropagated"),
         ([Record(0, 3)], "layers that can run are 0 to 1, stop at most 2"),
         ([Record(1, 1)], "layers that can run are 0 to 1"),
         ([Advance(1, 2)], "the value at hand is layer 0's input; Restore"),
@@ -480,8 +480,8 @@ def test_wrong_sizes_are_refused() -> None:
         ([Restore(1)], r"that input is not stored \(no input is stored\)"),
         ([Snapshot(0), Free(1)], r"not stored \(the input of layer 0 is stored\)"),
         ([Advance(0, 2), Back(0, 2)], "layer 1 is not recorded"),
-        ([Record(0, 2), Back(0, 1)], "walked back next is 1, so stop has to be 2"),
-        ([Record(0, 2), Back(2, 2)], "walked back next is 1"),
+        ([Record(0, 2), Back(0, 1)], "backpropagate next is 1, so stop has to be 2"),
+        ([Record(0, 2), Back(2, 2)], "backpropagate next is 1"),
         ([Snapshot(0), Record(0, 2), Restore(0), Record(0, 1)], "layer 0 is recorded already"),
         ([Record(0, 2), Back(1, 2), Record(0, 1)], "there is no value at hand"),
         ([Snapshot(0), Record(0, 2), Back(0, 2)], "the input of layer 0 is still stored"),

@@ -48,7 +48,7 @@ def test_it_is_stepped_by_mouse_by_keys_and_by_python(notebook):
     assert root.locator(".node.part").count() == 0
     picture.press("ArrowUp")
     assert "gradients collect here" in root.locator(".panel").inner_text()
-    root.get_by_label("stage of the walk back").press("Home")
+    root.get_by_label("stage of the backward pass").press("Home")
     assert stage(root) == 0
     picture.press("End")
     assert stage(root) == 4

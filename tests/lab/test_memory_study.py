@@ -10,7 +10,7 @@ import pytest
 import optlab as ol
 from optlab.autograd.schedules import revolve
 from optlab.backend import random
-from optlab.nn.layers.containers import chains
+from optlab.nn.layers.containers import chain_runner
 
 
 class Block(ol.nn.Layer):
@@ -77,7 +77,7 @@ def test_a_model_with_a_sequential_inside_needs_no_run() -> None:
     assert study["5 segments"].recomputed_operations == study["5 segments"].predicted_operations
     assert study.plain.timeline is None
     assert model.forward.__self__ is model  # and it runs as before
-    assert chains.run is None
+    assert chain_runner.value is None
 
 
 def test_nothing_remains() -> None:

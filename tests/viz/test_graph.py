@@ -393,7 +393,10 @@ def test_a_rule_that_raises_leaves_a_graph_that_is_drawn():
         picture = ol.viz.graph(np.sum(apply(rule(strange, broken), (x,))))
     finally:
         del TABLE[strange]
-    assert picture.view.problem == "The walk back cannot be shown. ZeroDivisionError: no slope here"
+    assert (
+        picture.view.problem
+        == "The backward pass cannot be shown. ZeroDivisionError: no slope here"
+    )
     assert len(picture.stages) == 1
     assert titles(picture) == ["x", "strange", "sum"]
     assert not any(node.pieces for node in picture.view.nodes)

@@ -236,7 +236,7 @@ def _interp(
     x, xp, fp = _as_float(x), _as_float(xp), _as_float(fp)
     if len(xp.shape) != 1 or xp.shape != fp.shape:
         raise ValueError(
-            f"interp takes fp and xp as vectors of one length; got {fp.shape} and {xp.shape}."
+            f"interp takes fp and xp as vectors of the same length; got {fp.shape} and {xp.shape}."
         )
     if period is not None:
         period = abs(constant(period, "interp with period="))

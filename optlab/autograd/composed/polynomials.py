@@ -45,7 +45,7 @@ def _leading(name: str, ask: Callable[[Any], int], p: Any) -> int:
     if others:
         raise EnsembleError(
             f"{name} drops leading coefficients that are 0, and the members of this ensemble "
-            "have not equally many of them."
+            "have different numbers of them."
         )
     return count
 
@@ -150,7 +150,7 @@ def _poly(seq_of_zeros: Any) -> Any:
     if len(shape) == 2 and shape[0] == shape[1] and shape[0]:
         zeros = np.linalg.eigvals(zeros)
     elif len(shape) != 1:
-        raise ValueError(f"poly takes a vector of zeros, or a square matrix; got shape {shape}.")
+        raise ValueError(f"poly takes a vector of roots, or a square matrix; got shape {shape}.")
     if not shape[0]:
         return 1.0
     dtype = np.dtype(np.mintypecode(zeros.dtype.char))
@@ -178,7 +178,7 @@ def _polyfit(
         raise ValueError(f"polyfit takes a degree of 0 or more; got deg={deg!r}.")
     for name, row in (("x", x), ("w", weights[0] if weights else x)):
         if len(row.shape) != 1 or row.shape[0] != y.shape[0]:
-            raise TypeError(f"polyfit takes as many {name} as y, in a vector; got {row.shape}.")
+            raise TypeError(f"polyfit takes {name} as a vector as long as y; got {row.shape}.")
     if len(y.shape) > 2 or not x.shape[0]:
         raise TypeError(f"polyfit takes y as a nonempty vector or columns; got shape {y.shape}.")
     x, y = x + 0.0, y + 0.0

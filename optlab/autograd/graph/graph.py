@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.tape import backward
-from optlab.autograd.tape import nodes as tape
 from optlab.autograd.tape.base import first_gradient
+from optlab.autograd.tape.nodes import Leaf
 from optlab.autograd.tensor.tensor import Tensor
 from optlab.backend.arrays import Shape
 
@@ -225,7 +225,7 @@ def _run_alone(node: Any, g: Any) -> Iterator[tuple[int, Any, Any]]:
     alone = copy.copy(node)
     alone.hooks = None
     alone.edges = tuple(
-        None if edge is None else tape.Leaf(edge.shape, edge.dtype) for edge in node.edges
+        None if edge is None else Leaf(edge.shape, edge.dtype) for edge in node.edges
     )
     wanted = [i for i, edge in enumerate(node.edges) if edge is not None]
     parts = backward.backpropagate(

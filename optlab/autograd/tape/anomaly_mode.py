@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import linecache
 import sys
-import threading
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -14,6 +13,7 @@ from optlab.autograd.tape.base import raw
 from optlab.autograd.tape.slow_path import slow_path
 from optlab.backend.dtypes import is_floating
 from optlab.backend.ensemble import EnsembleArray
+from optlab.backend.threads import PerThread
 from optlab.backend.user_frames import frame_outside, location_of
 
 
@@ -32,11 +32,8 @@ class AnomalyError(FloatingPointError):
 _ARITHMETIC = {"product": "a multiplication, a * b", "quotient": "a division, a / b"}
 
 
-class _Mode(threading.local):
-    depth = 0
-
-
-mode = _Mode()
+#: How many blocks of `detect_anomaly` this thread is inside.
+depth = PerThread(0)
 
 #: The code of the backward pass, which registers it.
 backward_code: Any = None
@@ -72,12 +69,12 @@ class detect_anomaly:
     """
 
     def __enter__(self) -> detect_anomaly:
-        mode.depth += 1
+        depth.value += 1
         slow_path.enter(needs_values=True)
         return self
 
     def __exit__(self, *error: object) -> None:
-        mode.depth -= 1
+        depth.value -= 1
         slow_path.leave(needs_values=True)
 
 

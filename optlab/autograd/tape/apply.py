@@ -138,7 +138,7 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
     node = Node(operation, edges, recipe.select(values), recipe, static, shape, dtype, source)
     if slow_path.needs_values:
         node.saved = saved_tensors.apply_policy(node, node.saved, _without_events(forward), values)
-        if anomaly_mode.mode.depth:
+        if anomaly_mode.depth.value:
             anomaly_mode.check_forward(node, values[: len(inputs)], y)
     if large and node.saved.__class__ is tuple:
         node.saved = constants.with_samples(operation.name, node.saved, recipe.sources, inputs)

@@ -278,7 +278,7 @@ def _backward_pass(
                 part = run(g, saved, static)
                 if part is None:
                     continue
-                if slow_path.any and anomaly_mode.mode.depth:
+                if slow_path.any and anomaly_mode.depth.value:
                     anomaly_mode.check_backward(node, position, part, g, saved)
                 if part.shape != edge.shape:
                     part = unbroadcast(part, edge.shape)

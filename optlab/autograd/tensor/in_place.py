@@ -121,7 +121,7 @@ def write_item(t: Tensor, index: Any, value: Any) -> None:
         t.shape,
         t.dtype,
     )
-    if slow_path.any and anomaly_mode.mode.depth:
+    if slow_path.any and anomaly_mode.depth.value:
         anomaly_mode.check_forward(made, (new,), data)
     if events.operation_recorded.listeners:
         events.operation_recorded.publish(made)

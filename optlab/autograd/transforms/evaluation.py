@@ -10,8 +10,8 @@ import numpy as np
 from optlab.autograd import pytrees
 from optlab.autograd.rules.elementwise import POSITIVE
 from optlab.autograd.tape import backward, versions
-from optlab.autograd.tape import nodes as tape
 from optlab.autograd.tape.grad_mode import grad_mode, recomputing, recording
+from optlab.autograd.tape.nodes import InputLeaf
 from optlab.autograd.tape.row_sparse import dense
 from optlab.autograd.tape.slow_path import slow_path
 from optlab.autograd.tensor.tensor import Tensor, apply, raw
@@ -174,7 +174,7 @@ def _entry(x: Any, traced: bool) -> Tensor:
             return apply(POSITIVE, (x,))
         x = x.data
     if isinstance(x, float):
-        return Tensor(np.float64(x), tape.InputLeaf((), np.dtype(float)))
+        return Tensor(np.float64(x), InputLeaf((), np.dtype(float)))
     # A copy: the function may write to its argument in place without changing the caller's.
     array = copied(x)
     if not is_floating(array.dtype):
@@ -188,7 +188,7 @@ def _entry(x: Any, traced: bool) -> Tensor:
         raise TypeError(
             f"derivatives are with respect to floating numbers; got {array.dtype} ({x!r}). {hint}"
         )
-    return Tensor(array, tape.InputLeaf(array.shape, array.dtype))
+    return Tensor(array, InputLeaf(array.shape, array.dtype))
 
 
 def positions(argnums: Argnums, args: tuple[Any, ...]) -> tuple[list[int], bool]:

@@ -8,11 +8,18 @@ from typing import Any
 
 from optlab.autograd.tensor.tensor import Tensor, apply, raw
 from optlab.backend.arrays import as_float
-from optlab.nn.functional import windows as read
 from optlab.nn.functional.arguments import no_name, scores
 from optlab.nn.functional.pooling.pooling import as_bool
 from optlab.nn.functional.pooling.rules import AVERAGE_POOL
 from optlab.nn.functional.resampling_rules import RESAMPLE, sampling_taps
+from optlab.nn.functional.windows import (
+    FORMATS,
+    adaptive,
+    channels_back,
+    channels_second,
+    is_channels_last,
+    per_axis,
+)
 
 #: The modes, the kind of interpolation of each, and the numbers of spatial axes it supports.
 MODES: dict[str, tuple[str, tuple[int, ...]]] = {
@@ -116,14 +123,14 @@ def interpolate(
     if align_mode not in (0, 1):
         raise ValueError(f"{call}: align_mode is 0 or 1; got {align_mode!r}.")
     last = _channels_last(data_format, dims, call)
-    x = read.channels_second(x, last)
+    x = channels_second(x, last)
     if 0 in x.shape[2:]:
         raise ValueError(f"{call} needs something to read; got shape {x.shape}.")
     counts, scales = _output_lengths(x.shape[2:], size, scale_factor, call)
     if recompute_scale_factor:
         scales = [None] * dims
     if kind == "area":
-        windows = tuple(read.adaptive(n, m) for n, m in zip(x.shape[2:], counts, strict=True))
+        windows = tuple(adaptive(n, m) for n, m in zip(x.shape[2:], counts, strict=True))
         y = apply(AVERAGE_POOL, (x,), {"windows": windows, "divisor": "inside"})
     else:
         centers = not corners and (kind == "cubic" or align_mode == 0)
@@ -132,7 +139,7 @@ def interpolate(
             for n, m, scale in zip(x.shape[2:], counts, scales, strict=True)
         )
         y = apply(RESAMPLE, (x,), {"readings": readings})
-    return read.channels_back(y, last)  # type: ignore[no-any-return]
+    return channels_back(y, last)  # type: ignore[no-any-return]
 
 
 def upsample(
@@ -156,9 +163,9 @@ def _channels_last(data_format: Any, dims: int, call: str) -> bool:
     if data_format is None:
         return False
     own = _OTHER_NAMES.get(data_format, data_format)
-    if own in read.FORMATS[dims]:
-        return read.is_channels_last(own, dims, call)
-    names = ("NCW", "NWC") if dims == 1 else read.FORMATS[dims]
+    if own in FORMATS[dims]:
+        return is_channels_last(own, dims, call)
+    names = ("NCW", "NWC") if dims == 1 else FORMATS[dims]
     raise ValueError(
         f"{call} takes data_format={names[0]!r} or {names[1]!r} for x of {dims + 2} axes; got "
         f"{data_format!r}."
@@ -176,7 +183,7 @@ def _output_lengths(
         )
     dims = len(lengths)
     if size is not None:
-        return read.per_axis(size, dims, "size", call), [None] * dims
+        return per_axis(size, dims, "size", call), [None] * dims
     given = raw(scale_factor)
     given = given.tolist() if hasattr(given, "tolist") else given
     factors = list(given) if isinstance(given, (list, tuple)) else [given]

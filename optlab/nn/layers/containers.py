@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import operator
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
 
+from optlab.backend.threads import PerThread
 from optlab.nn.base.layer import Layer
 from optlab.nn.base.parameter import Parameter
 
@@ -121,12 +121,8 @@ def _layer_like(name: str) -> str | None:
     return None
 
 
-class _Chains(threading.local):
-    run: Callable[[Any, Any], Any] | None = None
-
-
 #: The replacement of `Sequential.forward` in this thread, if there is one.
-chains = _Chains()
+chain_runner: PerThread[Callable[[Any, Any], Any] | None] = PerThread(None)
 
 
 @contextmanager
@@ -141,11 +137,11 @@ def run_chains_by(run: Callable[[Any, Any], Any] | None) -> Iterator[None]:
     ...     model(ol.zeros([1]))
     2
     """
-    before, chains.run = chains.run, run
+    before, chain_runner.value = chain_runner.value, run
     try:
         yield
     finally:
-        chains.run = before
+        chain_runner.value = before
 
 
 class Sequential(_Ordered):
@@ -207,8 +203,8 @@ class Sequential(_Ordered):
 
     def forward(self, x: Any) -> Any:
         """Apply the layers in order."""
-        if chains.run is not None:
-            return chains.run(self, x)
+        if chain_runner.value is not None:
+            return chain_runner.value(self, x)
         for layer in list(vars(self).values()):
             if isinstance(layer, Layer):
                 x = layer(x)

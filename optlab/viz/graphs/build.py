@@ -258,7 +258,7 @@ def _add_backward_pass(
     except Exception as error:  # noqa: BLE001 - a rule may raise anything; the graph is still drawn
         known = isinstance(error, RuntimeError)  # the tape's own messages are complete
         said = str(error) if known else f"{type(error).__name__}: {error}"
-        view.problem = f"The walk back cannot be shown. {said}"
+        view.problem = f"The backward pass cannot be shown. {said}"
         del view.stages[1:], view.current[1:]
         for node in view.nodes:
             node.turn, node.pieces, node.rules = None, [], []

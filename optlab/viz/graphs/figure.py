@@ -305,7 +305,7 @@ def panel_text(view: GraphView, stage: int) -> str:
     if not stage:
         root = view.nodes[-1]
         return "<br>".join([_heading("Before backward"), *_wrapped(
-            f"{root.title}: {root.line}. Move the slider to walk back."
+            f"{root.title}: {root.line}. Move the slider through the backward pass."
         )])  # fmt: skip
     if stage == view.last:
         parts = [_heading("The leaves"), *_wrapped("backward() adds these to their grad:")]

@@ -86,7 +86,7 @@ def draw(view: GraphView, stage: int) -> Figure:
 
 def _stage_text(view: GraphView, stage: int) -> str:
     if stage == view.last:
-        return "The whole walk back is shown."
+        return "The whole backward pass is shown."
     return (
         f"Stage {stage} of {view.last}: {view.stages[stage][:1].lower()}{view.stages[stage][1:]}."
     )

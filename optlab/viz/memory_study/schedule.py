@@ -44,7 +44,7 @@ KINDS = (
     Kind("stored", "its input is stored", "#e69f00", 0.16),
     Kind("advance", "runs", "#7f8894", 0.8),
     Kind("record", "runs, recorded", "#0072b2", 0.8),
-    Kind("back", "is walked back", "#3a3f47", 0.44),
+    Kind("back", "backpropagated", "#3a3f47", 0.44),
 )
 _NOTE = (
     "Time counts runs of one layer, forward or back. Backward begins where the last layer has run "

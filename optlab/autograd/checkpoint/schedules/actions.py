@@ -94,7 +94,7 @@ def fault_of(
                 return "that input is stored already."
             if layer != at:
                 return f"{hand}; Restore and Advance to layer {layer} first."
-            return "" if layer < left else f"no layer {layer} is left to be walked back."
+            return "" if layer < left else f"no layer {layer} is left to backpropagate."
         case Restore(layer) | Free(layer):
             if layer in stored:
                 return ""
@@ -112,7 +112,7 @@ def fault_of(
             return ""
         case Back(start, stop):
             if stop != left or not start < stop:
-                return f"the layer to be walked back next is {left - 1}, so stop has to be {left}."
+                return f"the layer to backpropagate next is {left - 1}, so stop has to be {left}."
             missing = [layer for layer in action.layers if layer not in recorded]
             return f"layer {missing[-1]} is not recorded; Record it first." if missing else ""
     raise TypeError(

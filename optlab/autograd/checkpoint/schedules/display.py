@@ -155,5 +155,5 @@ def picture(schedule: ScheduleLike) -> str:
     lines = [
         f"layer {layer:>{width}} |{''.join(line)}".rstrip() for layer, line in enumerate(cells)
     ]
-    legend = "> runs  # runs, recorded  = is recorded  < is walked back  . its input is stored"
+    legend = "> runs  # runs, recorded  = is recorded  < backpropagated  . its input is stored"
     return "\n".join([*lines, legend])

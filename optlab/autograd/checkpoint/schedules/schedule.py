@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from optlab.autograd.checkpoint.schedules import display as views
+from optlab.autograd.checkpoint.schedules import display
 from optlab.autograd.checkpoint.schedules.actions import (
     Action,
     Advance,
@@ -292,7 +292,7 @@ class Schedule:
         if left or stored:
             raise ValueError(
                 f"the schedule {self.name!r} does not finish: "
-                + (f"layers 0 to {left - 1} are not walked back yet." if left else
+                + (f"layers 0 to {left - 1} are not backpropagated yet." if left else
                    f"{whose_inputs(stored)} still stored; Free what is not needed.")
             )  # fmt: skip
 
@@ -305,7 +305,7 @@ class Schedule:
         >>> in_segments(4, 2).rows()[3]
         ('3', 'advance 2-3', '0, 2', '')
         """
-        return views.rows(self)
+        return display.rows(self)
 
     def timeline(self) -> list[tuple[int, int, str]]:
         """Return rows of (number of the action, layer, what).
@@ -320,9 +320,9 @@ class Schedule:
         >>> in_segments(2, 2).timeline()[:4]
         [(0, 0, 'snapshot'), (1, 0, 'advance'), (1, 0, 'stored'), (2, 1, 'snapshot')]
         """
-        return views.timeline(self)
+        return display.timeline(self)
 
-    def spans(self) -> list[views.Span]:
+    def spans(self) -> list[display.Span]:
         """Return the bars of a drawing: layers over time, counted in runs of one layer.
 
         Examples
@@ -334,7 +334,7 @@ class Schedule:
         Span(layer=0, what='back', start=1, stop=2)
         Span(layer=0, what='recorded', start=1, stop=2)
         """
-        return views.spans(self)
+        return display.spans(self)
 
     def picture(self) -> str:
         """Draw the schedule with characters: one line a layer, one column a run of a layer.
@@ -349,15 +349,15 @@ class Schedule:
         layer 3 |   >...>..#<
         layer 4 |    >   #<
         layer 5 |     #<
-        > runs  # runs, recorded  = is recorded  < is walked back  . its input is stored
+        > runs  # runs, recorded  = is recorded  < backpropagated  . its input is stored
         """
-        return views.picture(self)
+        return display.picture(self)
 
     def __repr__(self) -> str:
-        return f"<Schedule {views.headline(self)}>"
+        return f"<Schedule {display.headline(self)}>"
 
     def __str__(self) -> str:
-        return views.table(self)
+        return display.table(self)
 
     def _repr_html_(self) -> str:
-        return views.page(self)
+        return display.page(self)

@@ -6,9 +6,9 @@ from typing import Any
 
 from optlab.autograd.tensor.tensor import Tensor, apply
 from optlab.nn.docstrings import documented_like
-from optlab.nn.functional import windows as read
 from optlab.nn.functional.pooling.pooling import checked_input, max_pooled
 from optlab.nn.functional.pooling.rules import AVERAGE_POOL
+from optlab.nn.functional.windows import FORMATS, Windows, adaptive, channels_back, per_axis
 
 
 def adaptive_avg_pool2d(
@@ -20,7 +20,7 @@ def adaptive_avg_pool2d(
     ----------
     x : Tensor of shape [N, C, H, W]
     output_size : int or list of (int or None)
-        Output size [n, m]; None keeps the length of the axis. The i-th of n windows spans
+        Output size n, m; None keeps the length of the axis. The i-th of n windows spans
         floor(i H / n) to ceil((i + 1) H / n), so that neighbors may overlap.
     data_format : {'NCHW', 'NHWC'}
         Position of the channel axis.
@@ -134,12 +134,12 @@ def adaptive_max_pool3d(
 # Shared by all of them --------------------------------------------------------------------------
 
 
-def _windows(x: Tensor, output_size: Any, dims: int, call: str) -> tuple[read.Windows, ...]:
+def _windows(x: Tensor, output_size: Any, dims: int, call: str) -> tuple[Windows, ...]:
     counts = list(output_size) if isinstance(output_size, (list, tuple)) else [output_size] * dims
     if len(counts) == dims:
         counts = [n if c is None else c for c, n in zip(counts, x.shape[2:], strict=True)]
-    counts = list(read.per_axis(counts, dims, "output_size", call))
-    return tuple(read.adaptive(n, c) for n, c in zip(x.shape[2:], counts, strict=True))
+    counts = list(per_axis(counts, dims, "output_size", call))
+    return tuple(adaptive(n, c) for n, c in zip(x.shape[2:], counts, strict=True))
 
 
 def _adaptive_avg_pool(x: Any, output_size: Any, data_format: str, name: Any, dims: int) -> Tensor:
@@ -147,10 +147,10 @@ def _adaptive_avg_pool(x: Any, output_size: Any, data_format: str, name: Any, di
     x, last = checked_input(x, data_format, name, dims, call)
     windows = _windows(x, output_size, dims, call)
     y = apply(AVERAGE_POOL, (x,), {"windows": windows, "divisor": "inside"})
-    return read.channels_back(y, last)  # type: ignore[no-any-return]
+    return channels_back(y, last)  # type: ignore[no-any-return]
 
 
 def _adaptive_max_pool(x: Any, output_size: Any, return_mask: Any, name: Any, dims: int) -> Any:
     call = f"adaptive_max_pool{dims}d"
-    x, last = checked_input(x, read.FORMATS[dims][0], name, dims, call)
+    x, last = checked_input(x, FORMATS[dims][0], name, dims, call)
     return max_pooled(x, _windows(x, output_size, dims, call), return_mask, last, call)

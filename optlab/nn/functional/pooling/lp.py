@@ -8,9 +8,9 @@ from typing import Any
 from optlab.autograd.tensor.tensor import Tensor, apply
 from optlab.backend.arrays import as_float
 from optlab.nn.docstrings import documented_like
-from optlab.nn.functional import windows as read
 from optlab.nn.functional.pooling.pooling import _sliding_windows, avg_pool2d, checked_input
 from optlab.nn.functional.pooling.rules import AVERAGE_POOL, MAX_POOL
+from optlab.nn.functional.windows import channels_back
 
 
 @documented_like(avg_pool2d)
@@ -74,4 +74,4 @@ def _lp_pool(
     else:
         total: Any = apply(AVERAGE_POOL, (x**p,), {"windows": windows, "divisor": 1.0})
         y = total ** (1 / p)
-    return read.channels_back(y, last)  # type: ignore[no-any-return]
+    return channels_back(y, last)  # type: ignore[no-any-return]

@@ -10,10 +10,21 @@ from optlab.autograd.tape.grad_mode import recording
 from optlab.autograd.tensor.tensor import Tensor, apply, apply_several
 from optlab.backend.arrays import as_float
 from optlab.nn.docstrings import documented_like
-from optlab.nn.functional import windows as read
 from optlab.nn.functional.arguments import no_name, scores
 from optlab.nn.functional.pooling.indices import MAX_POOL_WITH_INDICES, are_small
 from optlab.nn.functional.pooling.rules import AVERAGE_POOL, MAX_POOL, max_indices
+from optlab.nn.functional.windows import (
+    Windows,
+    channels_back,
+    channels_second,
+    check_axes,
+    is_channels_last,
+    outputs,
+    paddings,
+    per_axis,
+    same_padding,
+    sliding,
+)
 
 
 def max_pool2d(
@@ -183,24 +194,24 @@ def avg_pool3d(
 def checked_input(x: Any, data_format: str, name: Any, dims: int, call: str) -> tuple[Tensor, bool]:
     """Check the input of a pooling; return it with its channels on axis 1, and where they were."""
     no_name(name)
-    last = read.is_channels_last(data_format, dims, call)
+    last = is_channels_last(data_format, dims, call)
     x = scores(x)
-    read.check_axes(x, dims, data_format, call)
+    check_axes(x, dims, data_format, call)
     if 0 in x.shape[1:]:
         raise ValueError(f"{call} needs something to pool; got shape {x.shape}.")
-    return read.channels_second(x, last), last
+    return channels_second(x, last), last
 
 
 def _sliding_windows(
     x: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_mode: Any, last: bool, dims: int,
     call: str,
-) -> tuple[read.Windows, ...]:  # fmt: skip
-    kernel = read.per_axis(kernel_size, dims, "kernel_size", call)
-    steps = kernel if stride is None else read.per_axis(stride, dims, "stride", call)
-    pads = read.paddings(padding, dims, last, call)
+) -> tuple[Windows, ...]:  # fmt: skip
+    kernel = per_axis(kernel_size, dims, "kernel_size", call)
+    steps = kernel if stride is None else per_axis(stride, dims, "stride", call)
+    pads = paddings(padding, dims, last, call)
     size = x.shape[2:]
     if isinstance(pads, str):
-        pads = read.same_padding(size, kernel, steps)
+        pads = same_padding(size, kernel, steps)
     for k, pair in zip(kernel, pads, strict=True):
         if max(pair) >= k:
             raise ValueError(
@@ -209,11 +220,11 @@ def _sliding_windows(
             )
     ceil = as_bool(ceil_mode, "ceil_mode", call)
     windows = tuple(
-        read.sliding(n, k, s, pair, ceil)
+        sliding(n, k, s, pair, ceil)
         for n, k, s, pair in zip(size, kernel, steps, pads, strict=True)
     )
     if min(one.count for one in windows) < 1:
-        read.outputs(size, kernel, steps, pads, call)  # raises
+        outputs(size, kernel, steps, pads, call)  # raises
     return windows
 
 
@@ -225,7 +236,7 @@ def as_bool(value: Any, what: str, call: str) -> bool:
 
 
 def max_pooled(
-    x: Tensor, windows: tuple[read.Windows, ...], return_mask: Any, last: bool, call: str
+    x: Tensor, windows: tuple[Windows, ...], return_mask: Any, last: bool, call: str
 ) -> Any:
     """Apply max pooling with the given windows; return the indices too if `return_mask`."""
     if x.node is not None and recording.on and are_small(windows):
@@ -233,9 +244,9 @@ def max_pooled(
     else:
         y = apply(MAX_POOL, (x,), {"windows": windows})
     if not as_bool(return_mask, "return_mask", call):
-        return read.channels_back(y, last)
+        return channels_back(y, last)
     mask = Tensor(max_indices(x.data, y.data, windows))
-    return read.channels_back(y, last), read.channels_back(mask, last)
+    return channels_back(y, last), channels_back(mask, last)
 
 
 def _max_pool(
@@ -261,4 +272,4 @@ def _avg_pool(
         if divisor == 0:
             raise ValueError(f"{call}: divisor_override divides, so it cannot be 0.")
     y = apply(AVERAGE_POOL, (x,), {"windows": windows, "divisor": divisor})
-    return read.channels_back(y, last)  # type: ignore[no-any-return]
+    return channels_back(y, last)  # type: ignore[no-any-return]

@@ -41,7 +41,7 @@ class GraphStepper extends Widget {
     const { view } = this;
     const button = (text, label, click, kind = "round") => makeButton(text, label, click, { class: kind });
     this.play = button("▶\uFE0E", "play", () => this.toggle(), "round main");
-    this.scrub = make("input", { type: "range", min: "0", max: this.last, step: "1", "aria-label": "stage of the walk back", on: { input: () => this.go(Number(this.scrub.value)) } });
+    this.scrub = make("input", { type: "range", min: "0", max: this.last, step: "1", "aria-label": "stage of the backward pass", on: { input: () => this.go(Number(this.scrub.value)) } });
     this.label = make("span", { class: "stage" });
     const transport = make(
       "div", { class: "transport", hidden: this.last < 1 },
@@ -182,7 +182,7 @@ class GraphStepper extends Widget {
     const parts = [];
     const leaves = view.current[stage].length > 1 || (stage === this.last && this.last > 0);
     if (leaves && this.chosen === null) {
-      parts.push(make("h4", { text: "The leaves" }), make("p", { class: "quiet", text: "The walk is over. What arrived here is what backward() adds to each leaf's grad." }));
+      parts.push(make("h4", { text: "The leaves" }), make("p", { class: "quiet", text: "The backward pass is over. What arrived here is what backward() adds to each leaf's grad." }));
       const all = view.leaves.length ? view.leaves : view.current[stage].map((at) => [view.nodes[at].title, pieceAt(view.nodes[at], stage).full]);
       for (const [title, gradient] of all) parts.push(make("h5", { text: title }), make("div", { class: "numbers", text: gradient }));
     } else {
