@@ -1,6 +1,6 @@
 """All parameters of an optimizer as one flat point, which L-BFGS moves along a line.
 
-The point is the concatenation of all parameters, in the order of the groups and their `arenas`. This
+The point is the concatenation of all parameters, in the order of groups and their `arenas`. This
 module reads and writes it, makes flat arrays of the gradients that a closure left, and returns a
 step as updates of the parameters.
 """
