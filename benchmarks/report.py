@@ -48,8 +48,8 @@ def verdict(comparison: Comparison) -> str:
         return f"no ratio ({aim})"
     outcome = {True: ": met", False: ": missed", None: ""}[comparison.met]
     narrowly = ", though a quartile says otherwise" if comparison.clear is False else ""
-    told = f"{ratio.median:.2f} {target.phrase} ({ratio.lower:.2f} to {ratio.upper:.2f})"
-    return f"{told}; {aim}{outcome}{narrowly}"
+    text = f"{ratio.median:.2f} {target.phrase} ({ratio.lower:.2f} to {ratio.upper:.2f})"
+    return f"{text}; {aim}{outcome}{narrowly}"
 
 
 def table_of_cases(result: Result) -> list[str]:
@@ -66,8 +66,8 @@ def table_of_cases(result: Result) -> list[str]:
         sides = [our_turns, *(each.best.cases[case] for each in beside if each.best)]
         times = "".join(f"{statistics.median(turns) * 1e6:>{width}.4g}" for turns in sides)
         spreads = [each.cases[case] for each in beside]
-        told = [f"{one.median:.2f} ({one.lower:.2f} to {one.upper:.2f})" for one in spreads]
-        lines.append(f"  {case:<14}{times}" + "".join(f"{one:>{width + 20}}" for one in told))
+        cells = [f"{one.median:.2f} ({one.lower:.2f} to {one.upper:.2f})" for one in spreads]
+        lines.append(f"  {case:<14}{times}" + "".join(f"{one:>{width + 20}}" for one in cells))
     return lines
 
 

@@ -68,17 +68,17 @@ class Context:
             saved = saved.restored()
         elif versions.times.last_write > node.order:
             self._check_unchanged(node)
-        tied = []
+        attached = []
         for value, place in zip(saved, self._places, strict=True):
             owner = None
             if recording.on and place is not None:
                 kind, i = place
                 owner = node.edges[i] if kind == "input" else node
                 if kind == "output" and node.operation.several:
-                    tied.append(multi_output.outputs_of(node, self._outputs_like(i, value))[i])
+                    attached.append(multi_output.outputs_of(node, self._outputs_like(i, value))[i])
                     continue
-            tied.append(None if value is None else Tensor(value, owner))
-        return tuple(tied)
+            attached.append(None if value is None else Tensor(value, owner))
+        return tuple(attached)
 
     def _outputs_like(self, i: int, value: Any) -> list[Any]:
         """Return stand-ins for all outputs, number i being `value`."""

@@ -69,8 +69,8 @@ class ModelAverage(modern.ModelAverage):
             raise TypeError(
                 "regularization of an average adds nothing to it; give the decay to the optimizer."
             )
-        watched = _one_of(parameter_list, parameters)
-        super().__init__(average_window_rate, watched, min_average_window, max_average_window, name)
+        tensors = _one_of(parameter_list, parameters)
+        super().__init__(average_window_rate, tensors, min_average_window, max_average_window, name)
 
 
 class ExponentialMovingAverage(modern.ExponentialMovingAverage):

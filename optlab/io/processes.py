@@ -221,8 +221,8 @@ def _in_process(
         except OSError:
             os._exit(1)  # the parent is gone
         except Exception as error:  # noqa: BLE001 - results that cannot be pickled
-            told = failure(error, f"{who} could not send batch {task.number}")
-            _send(pipe, (ticket, ("error", told)))
+            unsent = failure(error, f"{who} could not send batch {task.number}")
+            _send(pipe, (ticket, ("error", unsent)))
 
 
 def _listen(pipe: Connection[Any, Any], tasks: Any) -> None:

@@ -80,14 +80,14 @@ def _cells(optimizer: Any, number: int, group: Group) -> list[str]:
         if name != "learning_rate" and value != optimizer.settings[name]
     ]
     label = f"{number}" + (f" ({', '.join(own)})" if own else "")
-    counts = sorted({t for arena in group.arenas for t in arena.t})
+    counts = sorted({t for flat in group.arenas for t in flat.t})
     steps = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    slots = {name: 0 for arena in group.arenas for name in arena.slots}
-    for arena in group.arenas:
-        for name, array in arena.slots.items():
+    slots = {name: 0 for flat in group.arenas for name in flat.slots}
+    for flat in group.arenas:
+        for name, array in flat.slots.items():
             slots[name] += array.nbytes
-        if arena.master is not None:
-            slots["float32 copy"] = slots.get("float32 copy", 0) + arena.master.nbytes
+        if flat.master is not None:
+            slots["float32 copy"] = slots.get("float32 copy", 0) + flat.master.nbytes
     slots |= _wrapper_bytes(optimizer, group)
     rate = optimizer.get_lr() * group.multiplier
     # A rate of zero, at which many schedules begin, does not show the multiplier of a group.
@@ -112,8 +112,8 @@ def _wrapper_bytes(optimizer: Any, group: Group) -> dict[str, int]:
     """Return the bytes of what wrappers store for a group: slow weights, averages."""
     found: dict[str, int] = {}
     for wrapper in optimizer.layers():
-        for (arena, _), memory in zip(wrapper.places, wrapper._memories(), strict=True):
-            if any(arena is one for one in group.arenas):
+        for (flat, _), memory in zip(wrapper.places, wrapper._memories(), strict=True):
+            if any(flat is one for one in group.arenas):
                 for name, value in memory.items():
                     if hasattr(value, "nbytes"):
                         found[name] = found.get(name, 0) + value.nbytes
@@ -132,11 +132,11 @@ def _decay_text(group: Group) -> str:
 
 
 def _memory_sentence(optimizer: Any) -> str:
-    arenas = [arena for group in optimizer.groups for arena in group.arenas]
-    kept = sum(array.nbytes for arena in arenas for array in arena.slots.values())
-    kept += sum(arena.master.nbytes for arena in arenas if arena.master is not None)
+    flats = [flat for group in optimizer.groups for flat in group.arenas]
+    kept = sum(array.nbytes for flat in flats for array in flat.slots.values())
+    kept += sum(flat.master.nbytes for flat in flats if flat.master is not None)
     kept += getattr(optimizer, "own_bytes", 0)  # slow or averaged weights, a history
-    weights = sum(arena.flat.nbytes for arena in arenas)
+    weights = sum(params.flat.nbytes for params in flats)
     return f"The optimizer keeps {in_words(kept)} for {in_words(weights)} of parameters."
 
 

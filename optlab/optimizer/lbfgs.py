@@ -182,8 +182,8 @@ class LBFGS(Optimizer):
             )
         check_same_kind(self.groups)
         for group in self.groups:
-            for arena in group.arenas:
-                arena.make_ready()
+            for flat in group.arenas:
+                flat.make_ready()
         first = here = self._evaluate(closure, first=True)
         if not self._may_continue(here.gradient):
             return here.returned
@@ -278,8 +278,8 @@ class LBFGS(Optimizer):
     def _spans(self) -> Iterator[tuple[str, int, int]]:
         """Yield the name of each parameter, and its start and stop in a flat array."""
         start = 0
-        for name, arena, number in self._named():
-            size = arena.parameters[number].size
+        for name, flat, number in self._named():
+            size = flat.parameters[number].size
             yield name, start, start + size
             start += size
 

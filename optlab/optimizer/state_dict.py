@@ -24,7 +24,7 @@ class _Entry(NamedTuple):
     """The location of an array of the state: a slot of a parameter, or its float32 copy."""
 
     name: str
-    arena: FlatParameters
+    flat: FlatParameters
     number: int
     slot: str | None
 
@@ -50,10 +50,10 @@ class _Entry(NamedTuple):
     @property
     def array(self) -> Any:
         """The array in the shape of its parameter, a view of the state."""
-        _, arena, number, slot = self
-        whole = arena.master if slot is None else arena.slots[slot]
-        span = slice(arena.bounds[number], arena.bounds[number + 1])
-        return whole[span].reshape(arena.parameters[number].shape)
+        _, flat, number, slot = self
+        whole = flat.master if slot is None else flat.slots[slot]
+        span = slice(flat.bounds[number], flat.bounds[number + 1])
+        return whole[span].reshape(flat.parameters[number].shape)
 
 
 class Stateful:
@@ -99,8 +99,8 @@ class Stateful:
         """
         state: dict[str, Any] = {}
         masters: dict[str, Any] = {}
-        for name, arena, number in self._named():
-            state[f"{name}.t"] = arena.t[number]
+        for name, flat, number in self._named():
+            state[f"{name}.t"] = flat.t[number]
         for place in self._arrays():
             value = Tensor(copied(stack_members(place.array)))
             if place.slot is None:
@@ -160,7 +160,7 @@ class Stateful:
         1
         """
         write = self.checked_state(state_dict)
-        parameters = [arena.parameters[number] for _, arena, number in self._named()]
+        parameters = [flat.parameters[number] for _, flat, number in self._named()]
         names = [name for name, _, _ in self._named()]
         given = renamed(state_dict, names)
         by_position = given.keys() != state_dict.keys()
@@ -236,12 +236,12 @@ class Stateful:
     ) -> None:
         """Write a checked state."""
         for group in self.groups:
-            for arena in group.arenas:
-                arena.make_slots_writable()
+            for flat in group.arenas:
+                flat.make_slots_writable()
         for place, array in found:
             place.array[...] = placed_beside(place.array, array, "the state")
-        for name, arena, number in self._named():
-            arena.t[number] = int(given[f"{name}.t"])
+        for name, flat, number in self._named():
+            flat.t[number] = int(given[f"{name}.t"])
         self.key = key
         if self.schedule is not None:
             self.schedule.set_state_dict(given["LR_Scheduler"])
@@ -249,19 +249,19 @@ class Stateful:
             self.settings["learning_rate"] = rate
 
     def _named(self) -> Iterator[tuple[str, FlatParameters, int]]:
-        """Yield the name of each parameter, its arena and its number there."""
+        """Yield the name of each parameter, its flat parameters and its number there."""
         names = parameter_names(self.groups)
         for group in self.groups:
-            for arena in group.arenas:
-                for number, p in enumerate(arena.parameters):
-                    yield names[id(p)], arena, number
+            for flat in group.arenas:
+                for number, p in enumerate(flat.parameters):
+                    yield names[id(p)], flat, number
 
     def _arrays(self) -> list[_Entry]:
         """Return the location of each array of the state."""
         return [
-            _Entry(name, arena, number, slot)
-            for name, arena, number in self._named()
-            for slot in [*arena.slots, *([None] if arena.master is not None else [])]
+            _Entry(name, flat, number, slot)
+            for name, flat, number in self._named()
+            for slot in [*flat.slots, *([None] if flat.master is not None else [])]
         ]
 
 

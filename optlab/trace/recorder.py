@@ -46,13 +46,13 @@ class _PendingSteps:
     def __init__(
         self,
         columns: dict[tuple[str, int], Column],
-        arenas: dict[FlatParameters, int],
+        flats: dict[FlatParameters, int],
         values: bool,
         norms: bool,
         changes_gradients: bool,
     ) -> None:
         self.columns = columns
-        self.arenas = arenas
+        self.flats = flats
         self.values, self.norms = values, norms
         self.changes_gradients = changes_gradients
         self.steps: list[Any] = []
@@ -68,7 +68,7 @@ class _PendingSteps:
             column["seconds", 0].append(now)
             before = len(column["step", 0]) - 1
             for row in rows:
-                i = self.arenas[row.arena]
+                i = self.flats[row.arena]
                 for kind, there in self._kinds(row):
                     array = on_host(there)  # traces are read, drawn and saved on the host
                     if self.values:
@@ -160,8 +160,8 @@ class record:
         if optimizer.schedule is not None:
             settings["schedule"] = repr(optimizer.schedule)
         self.trace = Trace(optimizer.name or name, settings)
-        arenas = [arena for group in optimizer.groups for arena in group.arenas]
-        self.arenas = {arena: i for i, arena in enumerate(arenas)}
+        flats = [flat for group in optimizer.groups for flat in group.arenas]
+        self.flats = {flat: i for i, flat in enumerate(flats)}
         #: Whether clipping or decay change the gradient before the rule.
         changes_gradients = any(
             group.grad_clip is not None or group.regularizer is not None
@@ -173,7 +173,7 @@ class record:
         )
         self.taken = 0
         self.waiting = _PendingSteps(
-            self.trace.columns, self.arenas, self.values, self.norms, changes_gradients
+            self.trace.columns, self.flats, self.values, self.norms, changes_gradients
         )
         #: How many steps may wait to be written: few if they keep large arrays alive.
         self.patience = max(1, min(512, 20 * SMALL // max(size, 1))) if self.values else 1
@@ -194,15 +194,15 @@ class record:
             raise RuntimeError("a recording cannot be entered twice; make a new ol.record(...).")
         names = parameter_names(self.optimizer.groups)
         trace = self.trace
-        for arena, i in self.arenas.items():
+        for params, i in self.flats.items():
             trace.layouts.append(
                 [
-                    (names[id(p)], arena.bounds[k], arena.bounds[k + 1], p.shape)
-                    for k, p in enumerate(arena.parameters)
+                    (names[id(p)], params.bounds[k], params.bounds[k + 1], p.shape)
+                    for k, p in enumerate(params.parameters)
                 ]
             )
             if self.values:
-                trace.columns["parameter", i].append(on_host(arena.flat.copy()))
+                trace.columns["parameter", i].append(on_host(params.flat.copy()))
         trace.complete = self.waiting.write
         if self._memory is not None:
             self.bytes = self._memory.__enter__()
@@ -251,8 +251,8 @@ class record:
         # The arrays of the updates do not change, so writing them can wait; what a step left out
         # must be read from the flat arrays now.
         rows = updates
-        if len(updates) != len(self.arenas) or not all(map(_is_whole, updates)):
-            rows = whole_updates(list(self.arenas), updates, optimizer.get_lr())
+        if len(updates) != len(self.flats) or not all(map(_is_whole, updates)):
+            rows = whole_updates(list(self.flats), updates, optimizer.get_lr())
         rate = optimizer.get_lr() * optimizer.groups[0].multiplier
         waiting = self.waiting
         waiting.steps.append((self.taken, loss, rate, now, rows))

@@ -123,8 +123,8 @@ class Trace:
         """Split the flat rows of one kind into parameters of their shapes."""
         self.complete()
         found = {}
-        for arena, layout in enumerate(self.layouts):
-            column = self.columns.get((kind, arena))
+        for number, layout in enumerate(self.layouts):
+            column = self.columns.get((kind, number))
             if column is None:
                 continue
             steps = len(self.columns["step", 0]) + (kind == "parameter")

@@ -34,7 +34,7 @@ def test_else_all_names_are_listed() -> None:
 
 def test_completion_shows_what_is_for_users() -> None:
     assert "Adam" in dir(ol.optimizer)
-    assert "arena" not in dir(ol.optimizer)
+    assert "params" not in dir(ol.optimizer)
 
 
 #: Modules that users import from.

@@ -92,8 +92,8 @@ def test_a_training_run_stays_on_its_device(make: Any, optimizer_of: Any, shape:
         assert value.device == "guarded", name
         np.testing.assert_array_equal(value.numpy(), same.numpy(), name)
     for group in optimizer.groups:
-        for arena in group.arenas:
-            held = [arena.flat, *arena.slots.values(), *arena.views]
+        for params in group.arenas:
+            held = [params.flat, *params.slots.values(), *params.views]
             assert {type(array) for array in held} == {GuardedArray}
 
 
@@ -111,8 +111,8 @@ def test_a_training_run_on_a_gpu(make: Any, optimizer_of: Any, shape: Any) -> No
         np.testing.assert_allclose(value.numpy(), same.numpy(), 1e-3, 1e-4, err_msg=name)
     cupy = pytest.importorskip("cupy")
     for group in optimizer.groups:
-        for arena in group.arenas:
-            assert {type(a) for a in (arena.flat, *arena.slots.values())} == {cupy.ndarray}
+        for params in group.arenas:
+            assert {type(a) for a in (params.flat, *params.slots.values())} == {cupy.ndarray}
 
 
 @pytest.mark.gpu

@@ -204,7 +204,7 @@ def test_parameters_that_share_memory_are_told_apart_and_that_is_said():
         ol.optimizer.SGD(0.1, parameters=[tied, part])
 
 
-def test_neighbours_in_an_arena_share_none():
+def test_neighbours_in_flat_parameters_share_none():
     parameters = [ol.Parameter(np.ones(3)), ol.Parameter(np.ones((2, 2))), ol.Parameter([])]
     ol.optimizer.SGD(0.1, parameters=parameters)
     with warnings.catch_warnings():

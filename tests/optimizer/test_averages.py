@@ -209,7 +209,7 @@ def test_the_tape_notices():
         loss.backward()
 
 
-def test_parameters_stay_in_the_optimizer_s_arena():
+def test_parameters_stay_in_the_optimizer_s_flat_array():
     mine = weights()
     sgd = ol.optimizer.SGD(0.1, parameters=mine)
     ema = EMA(0.5, parameters=mine)
@@ -262,19 +262,19 @@ def test_a_step_that_moves_nothing_is_not_averaged():
 def test_the_float32_copies_are_averaged_and_keep_their_bits():
     w = ol.Parameter(random(4, seed=1, dtype="float16"), name="w")
     both = EMA.around(ol.optimizer.SGD(1e-4, parameters=[w], multi_precision=True), decay=0.5)
-    [arena] = both.arenas
+    [flat] = both.arenas
     for t in range(4):
         give(w, random(4, seed=t, dtype="float16"))
         both.step()
         both.clear_grad()
         if t == 1:
-            before, half = arena.master.copy(), w.numpy()
+            before, half = flat.master.copy(), w.numpy()
             with both.apply():
                 assert w.dtype == np.float16
             np.testing.assert_array_equal(w.numpy(), half)
             both.inner_optimizer.clear_grad(set_to_zero=False)
-            arena.make_ready()
-            np.testing.assert_array_equal(arena.master, before)
+            flat.make_ready()
+            np.testing.assert_array_equal(flat.master, before)
     state = both.state_dict()["w.ema"]
     assert state.dtype == np.float32
     assert not np.array_equal(state.numpy(), state.numpy().astype("float16"))

@@ -180,7 +180,7 @@ def test_minimize_backward_and_apply_gradients():
     assert w.item() == 0.75
 
 
-def test_parameters_stay_in_the_arena_and_the_tape_notices():
+def test_parameters_stay_in_the_flat_array_and_the_tape_notices():
     a, b = parameters()[:2]
     optimizer = LookAhead(ol.optimizer.SGD(0.1, parameters=[a, b]), k=1)
     arrays = a.data, b.data

@@ -189,10 +189,10 @@ class References:
 
     __slots__ = ("__weakref__", "constants", "result", "sources")
 
-    def __init__(self, result: Recomputable, sources: tuple[Source, ...], watched: Any) -> None:
+    def __init__(self, result: Recomputable, sources: tuple[Source, ...], constants: Any) -> None:
         self.result = result
         self.sources = sources
-        self.constants = watched
+        self.constants = constants
         for source in sources:
             if source.result is not None:
                 source.result.readers += 1

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from optlab.autograd.tensor.tensor import Tensor
 
 
-class Places:
+class DeviceMethods:
     """The methods of Tensors for devices."""
 
     __slots__ = ()

@@ -24,7 +24,7 @@ _array = np.ndarray
 _new: Any = object.__new__
 
 
-class Gradients:
+class GradientMethods:
     """``t.requires_grad``, ``t.backward()``, ``t.grad`` and ``t.register_hook(f)``."""
 
     __slots__ = ()

@@ -21,8 +21,8 @@ from optlab.autograd.tape.base import TensorBase, raw
 from optlab.autograd.tape.half_precision import compute_together, halves
 from optlab.autograd.tensor.array_methods import ArrayMethods
 from optlab.autograd.tensor.conversions import Conversions, SilentDetachError
-from optlab.autograd.tensor.devices import Places
-from optlab.autograd.tensor.gradients import Gradients
+from optlab.autograd.tensor.devices import DeviceMethods
+from optlab.autograd.tensor.gradients import GradientMethods
 from optlab.autograd.tensor.operators import Operators
 from optlab.autograd.tensor.paddle_compat import PaddleNames
 from optlab.backend.arrays import as_array, on_host
@@ -33,7 +33,9 @@ __all__ = ["SilentDetachError", "Tensor", "answer_with", "apply", "apply_several
 # TensorBase comes first: a read of a slot searches the bases for it, as CPython caches no slots of
 # a class with `__getattr__`. As the last base it takes 40 instructions more a read.
 @register
-class Tensor(TensorBase, Gradients, Operators, ArrayMethods, Conversions, Places, PaddleNames):
+class Tensor(
+    TensorBase, GradientMethods, Operators, ArrayMethods, Conversions, DeviceMethods, PaddleNames
+):
     """An array that, if it needs a gradient, has a node of the operation that computed it.
 
     Every NumPy function with a derivative rule takes Tensors: ``np.exp(t)``. `optlab.to_tensor`

@@ -31,7 +31,7 @@ class Evaluation:
         flattened. `nodes` are their nodes on the tape, `given` their values.
     value : Tensor
         The result; if that is a container, its parts concatenated into one vector.
-    watched : bool
+    traced : bool
         Whether something outside traces the result, so that derivatives must be recorded too.
     """
 
@@ -71,12 +71,12 @@ class Evaluation:
                         node.live = False
             self.value = self._take(f, returned)
         own = set(self.nodes)
-        self.watched = False
+        self.traced = False
         if enabled and self.value.node is not None:
             nodes = backward.toposort(self.value.node)
-            # The leaves that watched the first run are gone in a replay.
+            # The outer leaves of the first run are gone in a replay.
             again = recomputing.depth > 0
-            self.watched = any(not n.order and (n.live or again) and n not in own for n in nodes)
+            self.traced = any(not n.order and (n.live or again) and n not in own for n in nodes)
 
     def _take(self, f: Callable[..., Any], returned: Any) -> Tensor:
         """Return the result of the function as one Tensor; concatenate a container."""
@@ -98,10 +98,10 @@ class Evaluation:
         if self.value.node is not None:
             found = backward.backpropagate(
                 self.value.node,
-                Tensor(raw(seed), getattr(seed, "node", None)) if self.watched else raw(seed),
+                Tensor(raw(seed), getattr(seed, "node", None)) if self.traced else raw(seed),
                 targets=self.nodes,
-                create_graph=self.watched,
-                retain_graph=retain_graph or self.watched,
+                create_graph=self.traced,
+                retain_graph=retain_graph or self.traced,
             )
         # The caller may write to gradients: no two of them, nor the seed, share memory.
         shared = {id(raw(seed)), id(self.value.data)}
@@ -123,7 +123,7 @@ class Evaluation:
     def hand_out(self, value: Any) -> Any:
         """Return a Tensor if the arguments were Tensors or something traces it, else an array."""
         if isinstance(value, Tensor):
-            if value.node is not None and self.watched:
+            if value.node is not None and self.traced:
                 return value
             value = value.data
         value = dense(value)
@@ -132,7 +132,7 @@ class Evaluation:
     def result(self) -> Any:
         """Return the value of the function, in the form for the caller."""
         return self.build_value(
-            [self.hand_out(part if self.watched else part.data) for part in self.parts]
+            [self.hand_out(part if self.traced else part.data) for part in self.parts]
         )
 
     def in_parts(self, joined: Any) -> list[Any]:

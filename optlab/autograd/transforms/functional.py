@@ -177,12 +177,12 @@ def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[A
             if run.returns_container
             else parts[0]
         )
-        watched = run.watched
+        before = run.traced
         try:
-            run.watched |= traced and recording.on
+            run.traced |= traced and recording.on
             return tuple(run.built(run.pull(seed, retain_graph=True)))
         finally:
-            run.watched = watched
+            run.traced = before
 
     return value, pullback
 
@@ -239,7 +239,7 @@ def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> 
         for part in pytrees.leaves_like(x, v, "a tangent", "its argument")
     ]
     run = Evaluation(f, args, range(len(args)), {})
-    run.watched |= recording.on and any(getattr(v, "node", None) is not None for v in directions)
+    run.traced |= recording.on and any(getattr(v, "node", None) is not None for v in directions)
     run.gives_tensors |= any(isinstance(v, Tensor) for v in directions)
     # Linear in u, so any u will do, except zeros: a rule may test where a gradient arrives.
     u = Tensor(np.ones_like(run.value.data))
@@ -257,10 +257,10 @@ def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> 
             seed = np.ones_like(along.data)
             (found,) = backward.backpropagate(
                 along.node,
-                Tensor(seed) if run.watched else seed,
+                Tensor(seed) if run.traced else seed,
                 targets=[u.node],
-                create_graph=run.watched,
-                retain_graph=run.watched,
+                create_graph=run.traced,
+                retain_graph=run.traced,
             )
     tangent = np.zeros_like(u.data) if found is None else found
     return run.result(), run.build_value([run.hand_out(part) for part in run.in_parts(tangent)])

@@ -25,7 +25,7 @@ class Snapshot:
     """A snapshot of parameters, gradients, slots, buffers and random numbers.
 
     Slots are those of the given optimizers. Parameters, gradients and buffers are found in the
-    first run (`watching`), each just before it is touched.
+    first run (`recording`), each just before it is touched.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Snapshot:
     >>> import optlab as ol
     >>> w = ol.Parameter([1.0, 2.0])
     >>> snapshot = Snapshot([])
-    >>> with snapshot.watching():
+    >>> with snapshot.recording():
     ...     (w * w).sum().backward()
     >>> snapshot.end()
     >>> w.grad is None
@@ -60,7 +60,7 @@ class Snapshot:
                 self._parameters[id(p)] = (p, copied(p.data))
 
     @contextmanager
-    def watching(self) -> Iterator[None]:
+    def recording(self) -> Iterator[None]:
         """Record what the first run touches, and clear the gradients that it meets."""
         running = CallStack()
 

@@ -192,7 +192,7 @@ class _Study:
             self.predictions.append(predict(chain, *args, segments=1))
 
         self.runner.look = look
-        with self.snapshot.watching():
+        with self.snapshot.recording():
             self.runner.run(PLAIN)
         self.runner.look = None
         self.snapshot.check_writes()

@@ -47,7 +47,7 @@ _data_of = attrgetter("data")
 
 
 class FlatParameters:
-    """Parameters stored contiguously (an arena), with their slots and step counts.
+    """Parameters stored contiguously, with their slots and step counts.
 
     Attributes
     ----------

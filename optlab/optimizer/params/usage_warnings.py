@@ -21,7 +21,7 @@ _PATIENCE = 10
 def warn_of_no_gradient(optimizer: UpdateRule) -> None:
     """Warn of a step that found no gradient, unless there was one before."""
     if "backward" in optimizer.warned or any(
-        any(arena.t) for group in optimizer.groups for arena in group.arenas
+        any(flat.t) for group in optimizer.groups for flat in group.arenas
     ):
         return
     optimizer.warned["backward"] = 1

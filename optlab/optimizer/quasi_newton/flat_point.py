@@ -1,6 +1,6 @@
 """All parameters of an optimizer as one flat point, which L-BFGS moves along a line.
 
-The point is the concatenation of all parameters, group after group and arena after arena. This
+The point is the concatenation of all parameters, in the order of groups and their `arenas`. This
 module reads and writes it, makes flat arrays of the gradients that a closure left, and returns a
 step as updates of the parameters.
 """
@@ -41,10 +41,10 @@ def write_point(groups: list[Group], point: Any) -> None:
     """Write a flat array into the parameters."""
     start = 0
     for group in groups:
-        for arena in group.arenas:
-            end = start + arena.bounds[-1]
-            arena.write(slice(None), point[start:end])
-            arena.mark_written(0, len(arena.parameters), "LBFGS.step()")
+        for flat in group.arenas:
+            end = start + flat.bounds[-1]
+            flat.write(slice(None), point[start:end])
+            flat.mark_written(0, len(flat.parameters), "LBFGS.step()")
             start = end
 
 
@@ -71,10 +71,10 @@ def read_evaluation(groups: list[Group], returned: Any, first: bool) -> Evaluati
         )
     all_raw, all_used, penalties = [], [], [loss]
     for group in groups:
-        held = ready = [arena.gradients() for arena in group.arenas]
+        held = ready = [flat.gradients() for flat in group.arenas]
         if group.grad_clip is not None:
             ready = clip_gradients(group, held)
-        params = [p for arena in group.arenas for p in arena.parameters]
+        params = [p for flat in group.arenas for p in flat.parameters]
         for p, g, used in zip(params, chain(*held), chain(*ready), strict=True):
             if g is None:
                 g = used = np.zeros_like(p.data)
@@ -96,20 +96,20 @@ def read_evaluation(groups: list[Group], returned: Any, first: bool) -> Evaluati
 
 
 def count_step(groups: list[Group], rate: float, before: Evaluation, start: Any) -> list[Update]:
-    """Count the step from `start` to the current point; return it as an update of each arena."""
+    """Count the step from `start` to the current point; return it as updates."""
     updates, first, point = [], 0, read_point(groups)
     for group in groups:
-        for arena in group.arenas:
-            place = slice(first, first + arena.bounds[-1])
+        for flat in group.arenas:
+            place = slice(first, first + flat.bounds[-1])
             first = place.stop
-            arena.t = [t + 1 for t in arena.t]
+            flat.t = [t + 1 for t in flat.t]
             new = readonly(point[place])
             updates.append(
                 Update(
-                    arena,
+                    flat,
                     0,
-                    len(arena.parameters),
-                    arena.t[0],
+                    len(flat.parameters),
+                    flat.t[0],
                     rate,
                     before.raw_gradient[place],
                     before.gradient[place],

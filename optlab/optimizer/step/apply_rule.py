@@ -39,13 +39,13 @@ def scalars_of(
             # A NumPy number would widen float32 parameters.
             scalars[name] = as_float(scalar, f"{name}, of {type(optimizer).__name__}.scalars(),")
     if optimizer.draws and place is not None and optimizer.key is not None:
-        arena, first = place
-        name = getattr(arena.parameters[first], "name", None) or ""
+        flat, first = place
+        name = getattr(flat.parameters[first], "name", None) or ""
         number = 0
         if not name:
-            number = arena.places[first]
+            number = flat.places[first]
             for group in optimizer.groups:
-                if any(one is arena for one in group.arenas):
+                if any(one is flat for one in group.arenas):
                     break
                 number += len(group.parameters)
         scalars["key"] = optimizer.key.fold(name, number, t)
@@ -140,10 +140,10 @@ def apply_rule(
 
 def _shapes(p: Any, place: tuple[Any, int]) -> list[tuple[int, ...]]:
     """Return the shapes of the parameters that a flat array holds."""
-    arena, first = place
-    stop = arena.bounds[first] + p.size
-    last = bisect_left(arena.bounds, stop, first)
-    return [one.shape for one in arena.parameters[first:last]]
+    flat, first = place
+    stop = flat.bounds[first] + p.size
+    last = bisect_left(flat.bounds, stop, first)
+    return [one.shape for one in flat.parameters[first:last]]
 
 
 def _explain_array_error(name: str, error: Exception) -> None:

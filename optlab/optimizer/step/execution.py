@@ -28,14 +28,14 @@ def execution(optimizer: UpdateRule) -> dict[str, str]:
         One entry per group and dtype.
     """
     return {
-        f"group {number}, {arena.flat.dtype}": _describe(optimizer, arena)
+        f"group {number}, {params.flat.dtype}": _describe(optimizer, params)
         for number, group in enumerate(optimizer.groups)
-        for arena in group.arenas
+        for params in group.arenas
     }
 
 
-def _describe(optimizer: UpdateRule, arena: FlatParameters) -> str:
-    values: Any = arena.values
+def _describe(optimizer: UpdateRule, flat: FlatParameters) -> str:
+    values: Any = flat.values
     if type(values) is not np.ndarray:
         return f"as it is written: the parameters are a {type(unwrapped(values)).__name__}"
     if optimizer.custom_step:
@@ -49,7 +49,7 @@ def _describe(optimizer: UpdateRule, arena: FlatParameters) -> str:
             f"as it is written: {values.dtype} is updated by way of float32; multi_precision=True "
             "keeps a float32 copy, which can be updated in place"
         )
-    if arena.bounds[-1] < fused.SMALL:
+    if flat.bounds[-1] < fused.SMALL:
         return f"as it is written: fewer than {fused.SMALL:,} elements"
     refused = optimizer.refused.get(values.dtype)
     captured = [plan for key, plan in optimizer.plans.items() if plan and key[0] == values.dtype]

@@ -45,7 +45,7 @@ _DECLARED = {"hyperparameters", "slots", "ranges", "__annotations__"}
 class FusedUpdate(NamedTuple):
     """A span of parameters that a captured rule will update in place."""
 
-    arena: FlatParameters
+    params: FlatParameters
     span: Span
     plan: BlockPlan
     numbers: list[float]
@@ -59,12 +59,12 @@ class FusedUpdate(NamedTuple):
     @property
     def size(self) -> int:
         """The number of elements."""
-        bounds: list[int] = self.arena.bounds
+        bounds: list[int] = self.params.bounds
         return bounds[self.span.last] - bounds[self.span.first]
 
     def jobs(self, executor: Executor) -> Iterator[Callable[[], None]]:
         """Yield the work in parts that may be done in any order."""
-        pieces = _split(self.arena, self.span, self.gradients, executor.block)
+        pieces = _split(self.params, self.span, self.gradients, executor.block)
         if self.plan.afters:  # a norm is summed in order
             yield partial(run_pieces, executor, self.numbers, pieces)
             return
@@ -75,13 +75,13 @@ class FusedUpdate(NamedTuple):
 
     def run_on_all_cores(self, executor: Executor) -> None:
         """Do the work, each phase on all cores."""
-        pieces = _split(self.arena, self.span, self.gradients, executor.block)
+        pieces = _split(self.params, self.span, self.gradients, executor.block)
         run_pieces(executor, self.numbers, pieces, over_all_cores)
 
 
 def prepare_fused(
     optimizer: UpdateRule,
-    arena: FlatParameters,
+    params: FlatParameters,
     span: Span,
     gradients: Sequence[Any],
     rate: float,
@@ -91,9 +91,9 @@ def prepare_fused(
 
     Nothing is written yet, and `run_fused` cannot fail, whatever the values are.
     """
-    if arena.bounds[span.last] - arena.bounds[span.first] < SMALL:
+    if params.bounds[span.last] - params.bounds[span.first] < SMALL:
         return None
-    values, gradients = arena.values, gradients[span.first : span.last]
+    values, gradients = params.values, gradients[span.first : span.last]
     if (
         optimizer.kind == "matrix"
         or optimizer.draws
@@ -102,21 +102,21 @@ def prepare_fused(
         or values.dtype.itemsize < 4
         or not {"warn", "ignore"}.issuperset(np.geterr().values())
         or not {np.ndarray}.issuperset(map(type, gradients))
-        or not {values.dtype, arena.flat.dtype}.issuperset([g.dtype for g in gradients])
+        or not {values.dtype, params.flat.dtype}.issuperset([g.dtype for g in gradients])
     ):
         return None
     h = span.h
     h.learning_rate = rate * span.multiplier
     scalars = scalars_of(optimizer, span.t, h)
     clip = None if factor is None else float(factor)
-    plan = _plan_for(optimizer, arena, span, scalars, clip)
+    plan = _plan_for(optimizer, params, span, scalars, clip)
     if plan is None:
         return None
     if not optimizer.built_in and not (
         plan.repeats()  # global values that it reads may have changed
-        and _matches_capture(optimizer, arena, span, plan, gradients, scalars, clip)
+        and _matches_capture(optimizer, params, span, plan, gradients, scalars, clip)
     ):
-        _refuse(optimizer, arena, "it does something else than when it was captured")
+        _refuse(optimizer, params, "it does something else than when it was captured")
         return None
     written = [one.values for group in optimizer.groups for one in group.arenas]
     owners = {id(array) for one in written for array in (one, one.base)}
@@ -128,13 +128,13 @@ def prepare_fused(
         return any(np.may_share_memory(g, one) for one in written)
 
     gradients = [g.copy() if is_written(g) else g for g in gradients]
-    return FusedUpdate(arena, span, plan, _numbers(h.learning_rate, clip, scalars), gradients)
+    return FusedUpdate(params, span, plan, _numbers(h.learning_rate, clip, scalars), gradients)
 
 
 def run_fused(optimizer: UpdateRule, updates: list[FusedUpdate]) -> None:
     """Run fused updates; warn of floating-point errors when the whole step is written."""
-    for arena in {id(one.arena): one.arena for one in updates}.values():
-        arena.make_slots_writable()
+    for params in {id(one.params): one.params for one in updates}.values():
+        params.make_slots_writable()
     name = type(optimizer).__name__
     faults: set[str] = set()
     actions: Any = {
@@ -148,13 +148,13 @@ def run_fused(optimizer: UpdateRule, updates: list[FusedUpdate]) -> None:
         for one, executor in executors:
             if one.needs_all_cores:
                 one.run_on_all_cores(executor)
-        for arena, span, *_ in updates:
-            if arena.master is not None:
-                place = slice(arena.bounds[span.first], arena.bounds[span.last])
-                arena.flat[place] = arena.master[place]
-    for arena, span, *_ in updates:
-        arena.t[span.first : span.last] = [span.t] * (span.last - span.first)
-        arena.mark_written(span.first, span.last, f"{name}.step()")
+        for params, span, *_ in updates:
+            if params.master is not None:
+                place = slice(params.bounds[span.first], params.bounds[span.last])
+                params.flat[place] = params.master[place]
+    for params, span, *_ in updates:
+        params.t[span.first : span.last] = [span.t] * (span.last - span.first)
+        params.mark_written(span.first, span.last, f"{name}.step()")
     for fault in sorted(faults):
         message = f"{fault} encountered in {name}.update"
         warnings.warn(message, RuntimeWarning, stacklevel=5)
@@ -162,7 +162,7 @@ def run_fused(optimizer: UpdateRule, updates: list[FusedUpdate]) -> None:
 
 def _plan_for(
     optimizer: UpdateRule,
-    arena: FlatParameters,
+    params: FlatParameters,
     span: Span,
     scalars: dict[str, Any],
     clip: float | None,
@@ -172,44 +172,44 @@ def _plan_for(
     static = tuple((name, x) for name, x in scalars.items() if type(x) is not float)
     fixed = tuple((name, x) for name, x in vars(h).items() if name != "learning_rate")
     decay = regularizer and (type(regularizer), *sorted(vars(regularizer).items()))
-    key = (arena.values.dtype, static, fixed, decay, tuple(arena.slots), clip is None)
+    key = (params.values.dtype, static, fixed, decay, tuple(params.slots), clip is None)
     plans: dict[Any, BlockPlan | None] = optimizer.plans
     try:
         if key in plans:
             return plans[key]
     except TypeError:
-        return _refuse(optimizer, arena, "it has a setting that cannot be a key of a dict")
+        return _refuse(optimizer, params, "it has a setting that cannot be a key of a dict")
     if len(plans) >= _MOST_FORMS:
-        return _refuse(optimizer, arena, f"it has more than {_MOST_FORMS} forms")
+        return _refuse(optimizer, params, f"it has more than {_MOST_FORMS} forms")
     plans[key] = None
     if changeable := _mutable_attributes(optimizer):
         # Capture calls the rule, so that a count of calls would be off by one.
-        return _refuse(optimizer, arena, f"it may change its {changeable[0]!r}")
+        return _refuse(optimizer, params, f"it may change its {changeable[0]!r}")
     try:
-        plans[key] = _capture(optimizer, arena, span, scalars, clip)
+        plans[key] = _capture(optimizer, params, span, scalars, clip)
     except CaptureRefusedError as error:
-        return _refuse(optimizer, arena, str(error))
+        return _refuse(optimizer, params, str(error))
     except Exception as error:  # noqa: BLE001  # the unfused step raises it again
-        return _refuse(optimizer, arena, f"when captured, {type(error).__name__}: {error}")
+        return _refuse(optimizer, params, f"when captured, {type(error).__name__}: {error}")
     return plans[key]
 
 
-def _refuse(optimizer: UpdateRule, arena: FlatParameters, why: str) -> BlockPlan | None:
+def _refuse(optimizer: UpdateRule, params: FlatParameters, why: str) -> BlockPlan | None:
     """Record why a rule runs unfused, for `Optimizer.execution`, and return None."""
-    optimizer.refused[arena.values.dtype] = why
+    optimizer.refused[params.values.dtype] = why
     return None
 
 
 def _capture(
     optimizer: UpdateRule,
-    arena: FlatParameters,
+    params: FlatParameters,
     span: Span,
     scalars: dict[str, Any],
     clip: float | None,
 ) -> BlockPlan:
     """Capture clip by a factor, decay and rule as one plan."""
     rule, read = _observed_copy(optimizer)
-    names = list(arena.slots)
+    names = list(params.slots)
     static = {name: x for name, x in scalars.items() if type(x) is not float}
     moving = {name: x for name, x in scalars.items() if type(x) is float}
 
@@ -229,9 +229,9 @@ def _capture(
             raise CaptureRefusedError("the slots are not those of the class.")
         return {"parameter": new, **{f"slot_{name}": made[name] for name in names}}
 
-    example = np.ones(2, arena.values.dtype)
+    example = np.ones(2, params.values.dtype)
     arrays = {"parameter": example, "gradient": example}
-    arrays |= {f"slot_{name}": np.ones(2, arena.slots[name].dtype) for name in names}
+    arrays |= {f"slot_{name}": np.ones(2, params.slots[name].dtype) for name in names}
     first = {"learning_rate": span.h.learning_rate} | ({} if clip is None else {"clip": clip})
     return capture_blocks(step, arrays, first | moving)
 
@@ -283,7 +283,7 @@ def _numbers(rate: float, clip: float | None, scalars: dict[str, Any]) -> list[f
 
 def _matches_capture(
     optimizer: UpdateRule,
-    arena: FlatParameters,
+    params: FlatParameters,
     span: Span,
     plan: BlockPlan,
     gradients: Sequence[Any],
@@ -294,12 +294,12 @@ def _matches_capture(
 
     They may not where a rule asks for the type of a setting, which differs in a capture.
     """
-    few = slice(arena.bounds[span.first], arena.bounds[span.first] + 2)
-    p = arena.values[few].copy()
+    few = slice(params.bounds[span.first], params.bounds[span.first] + 2)
+    p = params.values[few].copy()
     g = gradients[0].reshape(-1)[:2].astype(p.dtype)
     if len(plan.runs) > 1 or len(g) != len(p):
         return True  # norms are over all elements
-    before = {name: array[few].copy() for name, array in arena.slots.items()}
+    before = {name: array[few].copy() for name, array in params.slots.items()}
     used = g if clip is None else g * np.asarray(clip, g.dtype)
     if span.regularizer is not None:
         used = span.regularizer.add_to(used, p)
@@ -314,11 +314,11 @@ def _matches_capture(
 
 
 def _split(
-    arena: FlatParameters, span: Span, gradients: Sequence[Any], longest: int
+    params: FlatParameters, span: Span, gradients: Sequence[Any], longest: int
 ) -> Iterator[list[Any]]:
     """Yield a span in blocks; the gradients of small parameters are concatenated."""
-    slots = [arena.slots[name] for name in arena.slots]
-    values, bounds, block = arena.values, arena.bounds, sizes.BLOCK
+    slots = [params.slots[name] for name in params.slots]
+    values, bounds, block = params.values, params.bounds, sizes.BLOCK
     start = bounds[span.first]
     small: list[Any] = []
     together = 0

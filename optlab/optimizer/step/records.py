@@ -12,28 +12,28 @@ from optlab.optimizer.step.step import Update
 
 
 def whole_updates(
-    arenas: Sequence[FlatParameters], updates: list[Update], rate: float
+    flats: Sequence[FlatParameters], updates: list[Update], rate: float
 ) -> list[Update]:
     """Return one update for each of the flat parameters, after the step of `updates`.
 
     Gradient and terms of a parameter that the step left alone are NaN.
     """
-    if len(updates) == len(arenas) and all(u.whole for u in updates):
+    if len(updates) == len(flats) and all(u.whole for u in updates):
         return updates
-    return [_merge(arena, [u for u in updates if u.arena is arena], rate) for arena in arenas]
+    return [_merge(flat, [u for u in updates if u.arena is flat], rate) for flat in flats]
 
 
-def _merge(arena: FlatParameters, updates: list[Update], rate: float) -> Update:
+def _merge(flat: FlatParameters, updates: list[Update], rate: float) -> Update:
     """Return one update for parameters that were updated separately, or not at all."""
     if len(updates) == 1 and updates[0].whole:
         return updates[0]
-    values = arena.values
+    values = flat.values
     gradient, used = np.full_like(values, np.nan), np.full_like(values, np.nan)
     terms: dict[str, Any] = {}
     for u in updates:
-        place = slice(arena.bounds[u.first], arena.bounds[u.last])
+        place = slice(flat.bounds[u.first], flat.bounds[u.last])
         gradient[place], used[place] = u.raw_gradient, u.gradient
         for name, array in u.terms.items():
             terms.setdefault(name, np.full_like(values, np.nan))[place] = array
-    last = len(arena.parameters)
-    return Update(arena, 0, last, 0, rate, gradient, used, values.copy(), arena.slots, terms, True)
+    last = len(flat.parameters)
+    return Update(flat, 0, last, 0, rate, gradient, used, values.copy(), flat.slots, terms, True)

@@ -20,9 +20,9 @@ from optlab.optimizer.step.apply_rule import check_result, scalars_of
 
 
 class RowUpdate(NamedTuple):
-    """New values for some rows of parameter number `place` of an arena."""
+    """New values for some rows of parameter number `place` of `flat`."""
 
-    arena: FlatParameters
+    flat: FlatParameters
     place: int
     t: int
     learning_rate: float
@@ -32,7 +32,7 @@ class RowUpdate(NamedTuple):
 
 
 def update_rows(
-    optimizer: UpdateRule, group: Group, arena: FlatParameters, gradients: list[Any], rate: float
+    optimizer: UpdateRule, group: Group, flat: FlatParameters, gradients: list[Any], rate: float
 ) -> list[RowUpdate]:
     """Apply the rule to the rows of every parameter that has a row-sparse gradient.
 
@@ -41,8 +41,8 @@ def update_rows(
     updates: list[RowUpdate] = []
     if optimizer.kind != "elementwise":
         return updates
-    for place, (p, g) in enumerate(zip(arena.parameters, gradients, strict=True)):
-        h, multiplier = arena.settings[place]
+    for place, (p, g) in enumerate(zip(flat.parameters, gradients, strict=True)):
+        h, multiplier = flat.settings[place]
         own = p.regularizer if isinstance(p, Parameter) else None
         if (
             not isinstance(g, RowSparse)
@@ -51,35 +51,35 @@ def update_rows(
         ):
             continue
         g = g.merged()
-        t = arena.t[place] + 1
+        t = flat.t[place] + 1
         if isinstance(p, Parameter):
             multiplier *= p.learning_rate
         h.learning_rate = rate * multiplier
-        c = Scalars(**scalars_of(optimizer, t, h, (arena, place)))
-        span = slice(arena.bounds[place], arena.bounds[place + 1])
-        wide = np.float32 if arena.values.dtype.itemsize < 4 else arena.values.dtype
+        c = Scalars(**scalars_of(optimizer, t, h, (flat, place)))
+        span = slice(flat.bounds[place], flat.bounds[place + 1])
+        wide = np.float32 if flat.values.dtype.itemsize < 4 else flat.values.dtype
         rows = {
             name: array[span].reshape(g.shape)[g.rows].astype(wide, copy=False)
-            for name, array in {**arena.slots, "": arena.values}.items()
+            for name, array in {**flat.slots, "": flat.values}.items()
         }
         values = g.values.astype(wide, copy=False)
         before = rows.pop("")
         result = optimizer.update(before, values, Slots(**rows), h, c)
         new, made, _ = check_result(optimizer, before, rows, result)
-        updates.append(RowUpdate(arena, place, t, h.learning_rate, g.rows, new, made))
+        updates.append(RowUpdate(flat, place, t, h.learning_rate, g.rows, new, made))
     return updates
 
 
 def write_rows(update: RowUpdate, writer: str) -> None:
     """Write new rows into the parameter, its slots and its step count."""
-    arena, place, rows = update.arena, update.place, update.rows
-    p = arena.parameters[place]
+    flat, place, rows = update.flat, update.place, update.rows
+    p = flat.parameters[place]
     p.data[rows] = update.parameter
-    span = slice(arena.bounds[place], arena.bounds[place + 1])
-    if arena.master is not None:
-        arena.master[span].reshape(p.data.shape)[rows] = update.parameter
-    arena.make_slots_writable()
+    span = slice(flat.bounds[place], flat.bounds[place + 1])
+    if flat.master is not None:
+        flat.master[span].reshape(p.data.shape)[rows] = update.parameter
+    flat.make_slots_writable()
     for name, new in update.slots.items():
-        arena.slots[name][span].reshape(p.data.shape)[rows] = new
-    arena.t[place] = update.t
-    arena.mark_written(place, place + 1, writer)
+        flat.slots[name][span].reshape(p.data.shape)[rows] = new
+    flat.t[place] = update.t
+    flat.mark_written(place, place + 1, writer)

@@ -36,9 +36,9 @@ from optlab.optimizer.step.sparse_rows import RowUpdate, update_rows, write_rows
 class Update(NamedTuple):
     """One application of a rule to neighboring flat parameters, as published to listeners.
 
-    All arrays are flat, cover parameters ``first`` to ``last - 1`` of the arena, and are never
+    All arrays are flat, cover parameters ``first`` to ``last - 1`` of `arena`, and are never
     written to afterwards: a listener may keep them without copying. `whole` tells whether these are
-    all the parameters of the arena.
+    all its parameters.
     """
 
     arena: FlatParameters
@@ -54,7 +54,7 @@ class Update(NamedTuple):
     whole: bool
 
 
-#: The gradients of a group: a list for each of its arenas, with None for a missing gradient.
+#: The gradients of a group: a list for each of its `arenas`, with None for a missing gradient.
 _Gradients = list[list[Any]]
 
 #: `Update(...)` takes 0.5 us, this 0.25, of the 9 us of a whole step of two scalars.
@@ -96,7 +96,7 @@ def _gather(
         warn_of_zero_gradients(optimizer)
     gathered = []
     for group in optimizer.groups:
-        gathered.append((group, [arena.gradients(given) for arena in group.arenas]))
+        gathered.append((group, [params.gradients(given) for params in group.arenas]))
     return gathered
 
 
@@ -169,27 +169,27 @@ def _update(
     together = optimizer.kind == "elementwise"
     for group, raw_of_group, clipped_of_group, factor in clipped:
         rate = base_rate * group.multiplier
-        for i, arena in enumerate(group.arenas):
+        for i, params in enumerate(group.arenas):
             raws, gradients = raw_of_group[i], clipped_of_group[i]
-            arena.make_ready()
+            params.make_ready()
             if RowSparse in map(type, gradients):
-                sparse = update_rows(optimizer, group, arena, gradients, rate)
+                sparse = update_rows(optimizer, group, params, gradients, rate)
                 if has_listeners:
                     dense += [_as_dense(one, raws, gradients) for one in sparse]
                 else:
                     rows += sparse
                 done = {one.place for one in sparse}
                 gradients = [None if k in done else g for k, g in enumerate(gradients)]
-            for span in arena.spans(gradients, group.regularizer, together):
+            for span in params.spans(gradients, group.regularizer, together):
                 ready = None
                 if not has_listeners:
-                    ready = prepare_fused(optimizer, arena, span, gradients, rate, factor)
+                    ready = prepare_fused(optimizer, params, span, gradients, rate, factor)
                 if ready is not None:
                     fused.append(ready)
                     continue
                 dense.append(
                     _update_span(
-                        optimizer, arena, span, rate, raws, gradients, factor, has_listeners
+                        optimizer, params, span, rate, raws, gradients, factor, has_listeners
                     )
                 )
     return dense, fused, rows
@@ -197,7 +197,7 @@ def _update(
 
 def _update_span(
     optimizer: UpdateRule,
-    arena: FlatParameters,
+    params: FlatParameters,
     span: Span,
     rate: Any,
     raws: list[Any],
@@ -207,13 +207,13 @@ def _update_span(
 ) -> Update:
     """Apply the rule to the parameters of a span, unfused."""
     first, last, t, multiplier, regularizer, h = span
-    p, slots, changed = arena.read_only, arena.slots, gradients is not raws
-    whole = last - first == len(arena.parameters)
+    p, slots, changed = params.read_only, params.slots, gradients is not raws
+    whole = last - first == len(params.parameters)
     if not whole:
         raws, gradients = raws[first:last], gradients[first:last]
-        place = slice(arena.bounds[first], arena.bounds[last])
+        place = slice(params.bounds[first], params.bounds[last])
         p, slots = p[place], {name: readonly(array[place]) for name, array in slots.items()}
-    elif arena.slots_writable:
+    elif params.slots_writable:
         slots = {name: readonly(array[:]) for name, array in slots.items()}
     raw_gradient = g = _flat(raws, p)
     if changed:
@@ -223,31 +223,31 @@ def _update_span(
     if regularizer is not None:
         g = readonly(regularizer.add_to(g, p))
     h.learning_rate = rate = rate * multiplier
-    shape = None if optimizer.kind == "elementwise" else arena.parameters[first].data.shape
+    shape = None if optimizer.kind == "elementwise" else params.parameters[first].data.shape
     new, made, terms = apply_rule(
-        optimizer, p, g, slots, h, t, shape, (arena, first), has_listeners
+        optimizer, p, g, slots, h, t, shape, (params, first), has_listeners
     )
-    if arena.master is not None:
-        new.astype(arena.flat.dtype)  # an overflow warns, or raises, before anything is written
-    results = (arena, first, last, t, rate, raw_gradient, g, new, made, terms, whole)
+    if params.master is not None:
+        new.astype(params.flat.dtype)  # an overflow warns, or raises, before anything is written
+    results = (params, first, last, t, rate, raw_gradient, g, new, made, terms, whole)
     return _new_tuple(Update, results)
 
 
 def _as_dense(update: RowUpdate, raws: list[Any], gradients: list[Any]) -> Update:
     """Return an update of some rows as one of the whole parameter, for listeners."""
-    arena, i, t, rate, rows, new, slots = update
-    span = slice(arena.bounds[i], arena.bounds[i + 1])
+    params, i, t, rate, rows, new, slots = update
+    span = slice(params.bounds[i], params.bounds[i + 1])
 
     def with_rows(values: Any, changed: Any) -> Any:
         values = values[span].copy()
         values.reshape(raws[i].shape)[rows] = changed
         return readonly(values)
 
-    new = with_rows(arena.values, new)
-    slots = {name: with_rows(array, slots[name]) for name, array in arena.slots.items()}
-    raw_gradient, g = _flat([raws[i]], arena.values), _flat([gradients[i]], arena.values)
-    whole = len(arena.parameters) == 1
-    return Update(arena, i, i + 1, t, rate, raw_gradient, g, new, slots, {}, whole)
+    new = with_rows(params.values, new)
+    slots = {name: with_rows(array, slots[name]) for name, array in params.slots.items()}
+    raw_gradient, g = _flat([raws[i]], params.values), _flat([gradients[i]], params.values)
+    whole = len(params.parameters) == 1
+    return Update(params, i, i + 1, t, rate, raw_gradient, g, new, slots, {}, whole)
 
 
 def _write(
@@ -261,23 +261,23 @@ def _write(
     writer = f"{type(optimizer).__name__}.step()"
     in_parts: dict[int, FlatParameters] = {}
     for update in dense:
-        arena, first, last = update.arena, update.first, update.last
+        params, first, last = update.arena, update.first, update.last
         if update.whole:
-            arena.replace_slots(update.slots)
-            arena.write(..., update.parameter)
+            params.replace_slots(update.slots)
+            params.write(..., update.parameter)
         else:
-            place = slice(arena.bounds[first], arena.bounds[last])
-            if id(arena) not in in_parts:
-                in_parts[id(arena)] = arena
-                arena.make_slots_writable(has_listeners)
+            place = slice(params.bounds[first], params.bounds[last])
+            if id(params) not in in_parts:
+                in_parts[id(params)] = params
+                params.make_slots_writable(has_listeners)
             for name, array in update.slots.items():
-                arena.slots[name][place] = array
-            arena.write(place, update.parameter)
-        arena.t[first:last] = [update.t] * (last - first)
-        arena.mark_written(first, last, writer)
+                params.slots[name][place] = array
+            params.write(place, update.parameter)
+        params.t[first:last] = [update.t] * (last - first)
+        params.mark_written(first, last, writer)
     if has_listeners:
-        for arena in in_parts.values():
-            for array in arena.slots.values():
+        for params in in_parts.values():
+            for array in params.slots.values():
                 readonly(array)
     for one in rows:
         write_rows(one, writer)
@@ -286,11 +286,11 @@ def _write(
 
 
 def _pairs(group: Group, raws: list[list[Any]]) -> list[tuple[Any, Any]]:
-    """Return the (parameter, gradient) pairs of all arenas of a group."""
+    """Return the (parameter, gradient) pairs of a group."""
     return [
         pair
-        for arena, gradients in zip(group.arenas, raws, strict=True)
-        for pair in zip(arena.parameters, gradients, strict=True)
+        for params, gradients in zip(group.arenas, raws, strict=True)
+        for pair in zip(params.parameters, gradients, strict=True)
     ]
 
 
@@ -304,7 +304,7 @@ def _common_factor(group: Group, raws: list[list[Any]]) -> Any:
 
 
 def clip_gradients(group: Group, raws: list[list[Any]]) -> list[list[Any]]:
-    """Return the gradients of all arenas of a group, clipped together; None stays None."""
+    """Return the gradients of a group, clipped together; None stays None."""
     pairs = [(p, g) for p, g in _pairs(group, raws) if g is not None]
     if not pairs:
         return raws

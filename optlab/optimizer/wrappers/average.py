@@ -32,16 +32,16 @@ class Source(NamedTuple):
     """A parameter to average, or the float32 copy of it in the flat parameters of an optimizer."""
 
     parameter: Tensor
-    arena: FlatParameters | None = None
+    flat: FlatParameters | None = None
     number: int = 0
 
     @property
     def values(self) -> Any:
         """The current values, in float32 at least."""
-        p, arena, i = self
-        if arena is not None and arena.master is not None:
-            arena.make_ready()
-            return arena.master[arena.bounds[i] : arena.bounds[i + 1]].reshape(p.data.shape)
+        p, flat, i = self
+        if flat is not None and flat.master is not None:
+            flat.make_ready()
+            return flat.master[flat.bounds[i] : flat.bounds[i + 1]].reshape(p.data.shape)
         return p.data.astype(np.result_type(p.data.dtype, np.float32), copy=False)
 
 
@@ -436,7 +436,7 @@ class Averaged(Wrapper):
 
     def _watch(self) -> None:
         new = self.places[len(self.average.sources) :]
-        self.average.watch([Source(arena.parameters[i], arena, i) for arena, i in new])
+        self.average.watch([Source(flat.parameters[i], flat, i) for flat, i in new])
 
     def _before(self) -> None:
         self._watch()
@@ -456,7 +456,7 @@ class Averaged(Wrapper):
 
     def _add_to_row(self, row: Update, acted: Any) -> Update:
         averages = self.average.averages()
-        own = [n for n, (arena, _) in enumerate(self.places) if arena is row.arena]
+        own = [n for n, (flat, _) in enumerate(self.places) if flat is row.arena]
         average = concatenate_flat([averages[n] for n in own])
         return row._replace(
             slots={**row.slots, free_name("average", row.slots): average},

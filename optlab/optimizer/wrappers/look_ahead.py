@@ -90,8 +90,8 @@ class LookAhead(Wrapper):
         self._slow: list[Memory] = []
 
     def _before(self) -> None:
-        for arena in self.arenas:
-            arena.make_ready()
+        for flat in self.arenas:
+            flat.make_ready()
         self._begin()
 
     def _begin(self) -> None:
@@ -105,16 +105,16 @@ class LookAhead(Wrapper):
 
     def _after(self, updated: list[bool]) -> _Acted:
         acted = _Acted([memory["slow"] for memory in self._slow], [])
-        for (arena, i), memory, moved in zip(self.places, self._slow, updated, strict=True):
+        for (flat, i), memory, moved in zip(self.places, self._slow, updated, strict=True):
             memory["slow_steps"] += moved
             meets = moved and memory["slow_steps"] % self.k == 0
             acted.synchronised.append(meets)
             if not meets:
                 continue
-            memory["slow"] = self._moved(memory["slow"], _values(arena, i))
+            memory["slow"] = self._moved(memory["slow"], _values(flat, i))
             if self.alpha != 1:
-                arena.write(_span(arena, i), memory["slow"].reshape(-1))
-                arena.mark_written(i, i + 1, "LookAhead.step()")
+                flat.write(_span(flat, i), memory["slow"].reshape(-1))
+                flat.mark_written(i, i + 1, "LookAhead.step()")
         return acted
 
     def _moved(self, slow: Any, fast: Any) -> Any:
@@ -143,8 +143,8 @@ class LookAhead(Wrapper):
         return after
 
     def _add_to_row(self, row: Update, acted: _Acted | None) -> Update:
-        arena, places, fast = row.arena, self.places, row.parameter
-        own = [n for n, (there, _) in enumerate(places) if there is arena]
+        flat, places, fast = row.arena, self.places, row.parameter
+        own = [n for n, (there, _) in enumerate(places) if there is flat]
         slow = concatenate_flat([self._slow[n]["slow"] for n in own])
         before = slow if acted is None else concatenate_flat([acted.slow_before[n] for n in own])
         met = np.zeros_like(fast)
@@ -153,7 +153,7 @@ class LookAhead(Wrapper):
                 met[_span(*places[n])] = 1.0
         terms = {"fast": fast, "lead": fast - before, "synchronised": met}
         return row._replace(
-            parameter=fast if acted is None else copied(arena.values),
+            parameter=fast if acted is None else copied(flat.values),
             slots={**row.slots, free_name("slow", row.slots): slow},
             terms={**row.terms, **{free_name(k, row.terms): term for k, term in terms.items()}},
         )
@@ -181,10 +181,10 @@ def whole_number(name: str, value: Any) -> int:
     return int(number)
 
 
-def _span(arena: FlatParameters, i: int) -> slice:
-    return slice(arena.bounds[i], arena.bounds[i + 1])
+def _span(flat: FlatParameters, i: int) -> slice:
+    return slice(flat.bounds[i], flat.bounds[i + 1])
 
 
-def _values(arena: FlatParameters, i: int) -> Any:
+def _values(flat: FlatParameters, i: int) -> Any:
     """Return the current values of a parameter, or of its float32 copy."""
-    return arena.values[_span(arena, i)].reshape(arena.parameters[i].shape)
+    return flat.values[_span(flat, i)].reshape(flat.parameters[i].shape)

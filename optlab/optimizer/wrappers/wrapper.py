@@ -130,7 +130,7 @@ class Wrapper(Optimizer):
         raise NotImplementedError
 
     def _add_to_row(self, row: Update, acted: Any) -> Update:
-        """Return an update of a whole arena with the slots and terms of the wrapper added."""
+        """Return a whole update with the slots and terms of the wrapper added."""
         raise NotImplementedError
 
     def _memories(self) -> list[Memory]:
@@ -154,12 +154,12 @@ class Wrapper(Optimizer):
     @property
     def arenas(self) -> list[FlatParameters]:
         """The flat parameters of all groups."""
-        return [arena for group in self.groups for arena in group.arenas]
+        return [flat for group in self.groups for flat in group.arenas]
 
     @property
     def places(self) -> list[tuple[FlatParameters, int]]:
-        """The location of each parameter: its arena, and its number there."""
-        return [(arena, i) for arena in self.arenas for i in range(len(arena.parameters))]
+        """The location of each parameter: its flat parameters, and its number there."""
+        return [(flat, i) for flat in self.arenas for i in range(len(flat.parameters))]
 
     def step(self, *args: Any, **kwargs: Any) -> Any:
         """Let the inner optimizer take a step, then act.
@@ -183,7 +183,7 @@ class Wrapper(Optimizer):
         """Let the inner optimizer take a step, act after it, and publish the updates."""
         self._require_parameters()
         self._before()
-        before = [arena.t[i] for arena, i in self.places]
+        before = [flat.t[i] for flat, i in self.places]
         if not events.step_taken.listeners:
             try:
                 result = take()
@@ -220,7 +220,7 @@ class Wrapper(Optimizer):
 
     def _which_updated(self, before: list[int]) -> list[bool]:
         """Return which parameters have had an update since they had these step counts."""
-        return [arena.t[i] != t for (arena, i), t in zip(self.places, before, strict=True)]
+        return [flat.t[i] != t for (flat, i), t in zip(self.places, before, strict=True)]
 
     # Rates, groups and state --------------------------------------------------------------------
 
@@ -275,7 +275,7 @@ class Wrapper(Optimizer):
     def _names(self) -> list[str]:
         """Return the names of the parameters, in the order of `places`."""
         names = parameter_names(self.groups)
-        return [names[id(arena.parameters[i])] for arena, i in self.places]
+        return [names[id(flat.parameters[i])] for flat, i in self.places]
 
     @property
     def own_bytes(self) -> int:

@@ -214,15 +214,15 @@ class _Steps:
         book, name = self.watch.ledger, type(optimizer).__name__
         with book.paused():
             for group in optimizer.groups:
-                for arena in group.arenas:
-                    count = len(arena.parameters)
-                    flat = book.hold(arena.flat, "parameter", "parameter", "step")
+                for params in group.arenas:
+                    count = len(params.parameters)
+                    flat = book.hold(params.flat, "parameter", "parameter", "step")
                     if flat is not None and count > 1:  # mostly known as the first of them
-                        flat.name, flat.shape = f"{count} parameters", arena.flat.shape
-                    for p in arena.parameters:
+                        flat.name, flat.shape = f"{count} parameters", params.flat.shape
+                    for p in params.parameters:
                         if p.node is not None:
                             self.watch.track_leaf(p.node, p.data)
-                    for slot, array in arena.slots.items():
+                    for slot, array in params.slots.items():
                         book.hold(array, "slot", slot, "step")
             for array in _held_by(optimizer):
                 book.hold(array, "slot", name, "step")

@@ -283,18 +283,18 @@ def _stage_traces(view: GraphView, inside: float, stage: int) -> list[dict[str, 
 
 def _hover(view: GraphView, left: float) -> dict[str, Any]:
     """Return an invisible point in each node with its hover text."""
-    told = []
+    texts = []
     for node in view.nodes:
         lines = [f"<b>{_escape(node.title)}</b>, {node.what}"]
         lines += [f"{label}: {'; '.join(_escape(text).splitlines())}" for label, text in node.facts]
-        told.append("<br>".join("<br>".join(textwrap.wrap(line, 70)) for line in lines))
+        texts.append("<br>".join("<br>".join(textwrap.wrap(line, 70)) for line in lines))
     return {
         "type": "scatter",
         "x": [node.x + left for node in view.nodes],
         "y": [node.y for node in view.nodes],
         "mode": "markers",
         "marker": {"size": 36, "opacity": 0},
-        "hovertext": told,
+        "hovertext": texts,
         "hoverinfo": "text",
     }
 

@@ -243,13 +243,13 @@ def _without_map(
             f"{distance} ahead of the slow ones"
         )
         headline += ", then 0: they synchronised." if met[-1] else "."
-        told = f"{distance} ahead{', then 0' if met[-1] else ''}"
+        label = f"{distance} ahead{', then 0' if met[-1] else ''}"
     else:
         heading, note = "Distance from the average", "of the weights"
         headline = f"After {last} steps the weights are {distance} away from their average."
-        told = f"{distance} away"
+        label = f"{distance} away"
     series = tuple(replace(one, label=heading.lower()) for one in view.series)
-    ends = tuple(replace(end, text=told) for end in view.ends)
+    ends = tuple(replace(end, text=label) for end in view.ends)
     view = replace(view, title=heading, note=f"{note}; {view.note}", series=series, ends=ends)
     curves = tuple(replace(one, lines=lines) for one in (losses, view))
     return pair, curves, headline
