@@ -13,7 +13,9 @@ RECORD = Path(__file__).with_name("data") / "public_api.txt"
 
 #: Every public module, and every module path that documents, notebooks and the gallery use.
 MODULES = [
-    "optlab", "optlab.amp", "optlab.autograd", "optlab.fluid", "optlab.fluid.optimizer",
+    "optlab", "optlab.amp", "optlab.autograd", "optlab.autograd.reversal",
+    "optlab.autograd.reversal_actions", "optlab.autograd.schedule_costs",
+    "optlab.autograd.schedules", "optlab.fluid", "optlab.fluid.optimizer",
     "optlab.incubate", "optlab.incubate.optimizer", "optlab.io", "optlab.jit", "optlab.lab",
     "optlab.lab.data", "optlab.lab.models", "optlab.lab.problems", "optlab.nn",
     "optlab.nn.functional", "optlab.nn.initializer", "optlab.nn.loss", "optlab.nn.utils",
@@ -27,15 +29,7 @@ PATHS = {
     "optlab.autograd.dispatch": [],
     "optlab.autograd.operation": ["Operation", "rule"],
     "optlab.autograd.random": [],
-    "optlab.autograd.reversal": ["Moment", "Schedule", "State"],
-    "optlab.autograd.reversal_actions": [
-        "Advance", "Back", "Free", "Record", "Restore", "Snapshot",
-    ],
     "optlab.autograd.rules": [],
-    "optlab.autograd.schedule_costs": [
-        "Bound", "bounds", "reach", "recomputations", "repetitions",
-    ],
-    "optlab.autograd.schedules": ["chosen", "in_segments", "plain", "revolve"],
     "optlab.autograd.sparse": ["RowSparse"],
     "optlab.autograd.tape": ["Leaf", "Node"],
     "optlab.autograd.tensor": ["SilentDetachError", "Tensor", "apply", "raw"],
@@ -83,11 +77,34 @@ def public_classes(cls):
 _NAMED = set()
 
 
+#: Dunders that no operator and no statement of a user calls: Python's records about a class.
+NOT_COUNTED = set(
+    """__abstractmethods__ __annotate__ __annotate_func__ __annotations__ __annotations_cache__
+    __callable_proto_members_only__ __class_getitem__ __dict__ __doc__ __firstlineno__
+    __getattr__ __init__ __init_subclass__ __match_args__ __module__ __new__
+    __non_callable_proto_members__ __orig_bases__ __parameters__ __post_init__
+    __protocol_attrs__ __qualname__ __replace__ __signature__ __slotnames__ __slots__
+    __static_attributes__ __subclasshook__ __test__ __type_params__ __weakref__ __wrapped__""".split()
+)
+
+
+def dunders(cls):
+    """Return the operators and protocols that a class, or a base of optlab, defines."""
+    return {
+        name
+        for base in cls.__mro__
+        if is_ours(base)
+        for name in vars(base)
+        if re.fullmatch(r"__\w+__", name)
+        and not name.startswith("__dataclass_")
+        and name not in NOT_COUNTED
+    }
+
+
 def members(cls):
-    """Yield the public members of a class that no public base hands it."""
-    for name in sorted(dir(cls)):
-        if name.startswith("_"):
-            continue
+    """Yield the public members and dunders of a class that no public base hands it."""
+    public = {name for name in dir(cls) if not name.startswith("_")}
+    for name in sorted(public | dunders(cls)):
         member = inspect.getattr_static(cls, name)
         if any(inspect.getattr_static(base, name, None) is member for base in public_classes(cls)):
             continue
@@ -108,7 +125,9 @@ def described(path, thing):
     for name, member in members(thing):
         if isinstance(member, (classmethod, staticmethod)):
             member = member.__func__
-        text = signature(member) if inspect.isfunction(member) else None
+        # The signature of a dunder is that of Python: its name alone is recorded.
+        signed = inspect.isfunction(member) and not name.startswith("__")
+        text = signature(member) if signed else None
         yield f"{path}.{name}{text or ''}"
 
 
