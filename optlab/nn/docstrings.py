@@ -29,8 +29,16 @@ _WORDS = {
     "row by row ": ("", "row by row "), "image": ("sequence", "volume"),
     "images": ("sequences", "volumes"),
 }  # fmt: skip
-#: Whole words only, but for the number of dimensions in a name: the H of "Huber" is no length.
-_WORD = re.compile(rf"(?<=[a-z])2[dD]|\b(?:{'|'.join(map(re.escape, _WORDS))})(?:(?<!\w)|(?!\w))")
+# Whole words only (the H of "Huber" is no length), but for the dimensions in a name, as in conv2d.
+# The border on the left stands after the first letter: `re` then skips to that letter (4x faster).
+_WORD = re.compile(
+    "|".join(
+        f"2(?<=[a-z]2){word[1]}"
+        if word[0] == "2"
+        else rf"{word[0]}(?<!\w.){re.escape(word[1:])}" + r"\b" * word[-1].isalpha()
+        for word in _WORDS
+    )
+)
 
 
 class Entry(NamedTuple):
@@ -59,7 +67,11 @@ def documented_like(source: Any, dims: int = 2) -> Callable[[Function], Function
             found, entries = _shared(source, dims)
             own = _sections(function.__doc__)
             known = entries | _entries(own.pop("Parameters", ""))
-            names = [name for name in function.__annotations__ if name not in ("name", "return")]
+            names = [
+                name
+                for name in function.__annotations__
+                if name in known or name not in ("name", "return")
+            ]
             if unknown := [name for name in names if name not in known]:
                 raise TypeError(
                     f"The docstring of {function.__name__} has no entry for {', '.join(unknown)}; "
