@@ -84,7 +84,8 @@ NOT_COUNTED = set(
     __getattr__ __init__ __init_subclass__ __match_args__ __module__ __new__
     __non_callable_proto_members__ __orig_bases__ __parameters__ __post_init__
     __protocol_attrs__ __qualname__ __replace__ __signature__ __slotnames__ __slots__
-    __static_attributes__ __subclasshook__ __test__ __type_params__ __weakref__ __wrapped__""".split()
+    __static_attributes__ __subclasshook__ __test__ __type_params__ __weakref__
+    __wrapped__""".split()
 )
 
 

@@ -85,7 +85,10 @@ class GradientClip:
         return pairs
 
     def common_factor(self, params_grads: Pairs) -> Any:
-        """Return the common factor of all gradients; None if the clip has to be called instead."""
+        """Return the one number that multiplies all of these gradients.
+
+        None if there is none: the gradients must be passed to the clip then.
+        """
         return None
 
     def clip(self, gradients: list[Any]) -> list[Any]:
@@ -236,7 +239,7 @@ class ClipGradByGlobalNorm(_NormClip):
         return self.auto_skip_clip and bool(np.all(unwrapped(factor) == 1.0))
 
     def common_factor(self, params_grads: Pairs) -> Any:
-        """Return the factor of all gradients; None if a parameter is left out."""
+        """Return the factor of all gradients; None if a parameter (`need_clip`) is left out."""
         if any(g is not None and not getattr(p, "need_clip", True) for p, g in params_grads):
             return None
         gradients = [g for _, g in params_grads if g is not None]

@@ -267,7 +267,7 @@ class Optimizer(Interface, Stateful):
 
     @property
     def decay_and_clip(self) -> tuple[Any, Any]:
-        """The default regularizer and gradient clip."""
+        """The regularizer and the gradient clip of parameters without their own."""
         return as_regularizer(self._common.get("weight_decay")), self._common["grad_clip"]
 
     @property

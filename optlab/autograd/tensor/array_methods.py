@@ -152,7 +152,7 @@ class ArrayMethods(ReductionMethods):
         return self.ravel()
 
     def copy(self, order: str = "C") -> Tensor:
-        """Return a copy; the gradient passes through."""
+        """Return a copy in its own memory; the gradient passes through."""
         return apply(shapes.COPY, (self,), {"order": order})
 
     def squeeze(self, axis: Any = None) -> Tensor:

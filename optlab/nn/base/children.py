@@ -326,7 +326,10 @@ class Structure:
     def named_buffers(
         self, prefix: str = "", include_sublayers: bool = True, *, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """Yield all buffers with their qualified names; each one once, see `named_parameters`."""
+        """Yield all buffers with their qualified names, each one once.
+
+        With ``remove_duplicate=False`` a shared one is yielded under each of its names.
+        """
         found = (
             (qualified_name(where, name), value)
             for where, layer in self._scopes(prefix, include_sublayers, remove_duplicate)

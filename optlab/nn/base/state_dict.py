@@ -172,6 +172,8 @@ class State(Structure):
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> Keys:
         """Do the same as `set_state_dict`, with the name and arguments of PyTorch.
 
+        Values are copied to the device of each parameter; nothing is written unless all fits.
+
         Examples
         --------
         >>> import optlab as ol

@@ -35,9 +35,8 @@ def pad(
         Pad with `value`, the mirror image without the edge itself, the edge, or the other end.
     value : float
         Constant of mode 'constant'; the other modes take none.
-    data_format : str, optional
-        Position of the channel axis, where `pad` is for the spatial axes: 'NCL', 'NCHW', 'NCDHW'
-        (the default, by the number of axes), 'NLC', 'NHWC', 'NDHWC'.
+    data_format : {'NCL', 'NCHW', 'NCDHW', 'NLC', 'NHWC', 'NDHWC'}, optional
+        Position of the channel axis, if `pad` is for the spatial axes: 1 (the default) or the last.
     pad_from_left_axis : bool
         If False, a list with a pair for every axis begins with the last axis.
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from optlab.autograd.tensor.tensor import Tensor, apply, raw
 from optlab.backend.arrays import as_float
+from optlab.nn.docstrings import documented_like
 from optlab.nn.functional.arguments import no_name, scores
 from optlab.nn.functional.pooling.pooling import as_bool
 from optlab.nn.functional.pooling.rules import AVERAGE_POOL
@@ -61,9 +62,8 @@ def interpolate(
         and 'area'.
     align_mode : {0, 1}
         For the linear modes without `align_corners`: 1 means :math:`s = r i`.
-    data_format : str, optional
-        Position of the channel axis: 'NCW', 'NCHW', 'NCDHW' (the default, by the number of axes),
-        or 'NWC', 'NHWC', 'NDHWC'.
+    data_format : {'NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'}, optional
+        Position of the channel axis: 1 (the default) or the last.
     recompute_scale_factor : bool, optional
         If True, compute r from the lengths, as if `size` were given.
     antialias : bool
@@ -142,12 +142,18 @@ def interpolate(
     return channels_back(y, last)  # type: ignore[no-any-return]
 
 
+@documented_like(interpolate)
 def upsample(
     x: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
     align_corners: bool = False, align_mode: int = 0, data_format: str | None = None,
     name: None = None,
 ) -> Tensor:  # fmt: skip
     """Resample sequences, images or volumes: another name of `interpolate`.
+
+    Raises
+    ------
+    ValueError
+        If an argument is invalid.
 
     Examples
     --------

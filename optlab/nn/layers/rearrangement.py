@@ -34,7 +34,7 @@ class _Pad(Unary, settings=True):
     name: str | None = None
 
     def forward(self, x: Any) -> Tensor:
-        """Pad `x`."""
+        """Pad the spatial axes of `x`, as `mode` says."""
         return pad_spatial_axes(self, x, mode=self.mode, value=self.value)
 
 
@@ -48,7 +48,7 @@ class _ZeroPad(Unary, settings=True):
     name: str | None = None
 
     def forward(self, x: Any) -> Tensor:
-        """Pad `x` with zeros."""
+        """Pad the spatial axes of `x` with zeros."""
         return pad_spatial_axes(self, x)
 
 

@@ -40,6 +40,11 @@ class _Upsampling2D(Unary, settings=True):
 class UpsamplingNearest2D(_Upsampling2D, function=functional.interpolate):
     """Resize images by nearest-neighbor interpolation.
 
+    Parameters
+    ----------
+    data_format : {'NCHW', 'NHWC'}
+        Position of the channel axis.
+
     Examples
     --------
     >>> import optlab as ol
@@ -52,6 +57,11 @@ class UpsamplingNearest2D(_Upsampling2D, function=functional.interpolate):
 class UpsamplingBilinear2D(_Upsampling2D, function=functional.interpolate):
     """Resize images by bilinear interpolation with aligned corners.
 
+    Parameters
+    ----------
+    data_format : {'NCHW', 'NHWC'}
+        Position of the channel axis.
+
     Examples
     --------
     >>> import optlab as ol
@@ -60,5 +70,5 @@ class UpsamplingBilinear2D(_Upsampling2D, function=functional.interpolate):
     """
 
     def forward(self, x: Any) -> Any:
-        """Resize images."""
+        """Resize images by bilinear interpolation."""
         return self._call_function(x, mode="bilinear", align_corners=True)

@@ -1,17 +1,4 @@
-"""Memory: which bytes are alive over the course of a step, and why (``ol.memory``).
-
->>> import optlab as ol
->>> ol.seed(0)
->>> model = ol.nn.Sequential(ol.nn.Linear(64, 256), ol.nn.Tanh(), ol.nn.Linear(256, 10))
->>> optimizer = ol.optimizer.Adam(0.01, parameters=model.parameters())
->>> def step():
-...     model(ol.ones([512, 64])).mean().backward()
-...     optimizer.step()
-...     optimizer.clear_grad()
->>> trace = ol.memory.report(step)
->>> trace.operation[trace.peak_event], trace.phase[trace.peak_event]
-('tanh', 'backward')
-"""
+"""Reports of the memory of a step, and predictions of that of recomputation."""
 
 from __future__ import annotations
 

@@ -240,7 +240,13 @@ class MemoryTrace(Rendered):
                 yield entry
 
     def cut(self, name: str) -> np.ndarray:
-        """Return the bytes by role at the highest point up to the event `name`, and restart."""
+        """Return the bytes by role at the highest point so far, and restart the trace.
+
+        Parameters
+        ----------
+        name : str
+            What has just happened: the name of the event that ends the part.
+        """
         with self._ledger.paused():
             self._ledger.event(name, "step")
             highest: np.ndarray = self.during[self.peak_event].copy()

@@ -87,6 +87,10 @@ ERF = rule(_erf, lambda g, x: g * _erf_derivative(x), inputs="x")
 def erf(x: Any, name: None = None) -> Tensor:
     r"""Compute the error function :math:`\frac{2}{\sqrt\pi} \int_0^x e^{-t^2} dt`.
 
+    Parameters
+    ----------
+    x : Tensor or array
+
     Examples
     --------
     >>> import optlab as ol

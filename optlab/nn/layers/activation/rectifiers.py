@@ -106,8 +106,8 @@ class PReLU(Layer):
         Initial value of the weights.
     weight_attr : ParamAttr, str or Initializer, optional
         Settings of the weights.
-    data_format : str
-        Position of the channel axis: axis 1 ('NCHW' and the like) or the last ('NHWC').
+    data_format : {'NC', 'NCL', 'NCHW', 'NCDHW', 'NLC', 'NHWC', 'NDHWC'}
+        Position of the channel axis: 1 or the last.
     name : str, optional
         Prefix of the parameter name.
 

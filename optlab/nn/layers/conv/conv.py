@@ -11,7 +11,7 @@ from optlab.autograd.tensor.tensor import Tensor
 from optlab.nn import functional
 from optlab.nn.base.layer import Layer
 from optlab.nn.base.param_attr import make_parameter, require_parameter
-from optlab.nn.docstrings import inherit_docstring
+from optlab.nn.docstrings import documented_like, inherit_docstring
 from optlab.nn.functional import windows
 from optlab.nn.functional.padding import MODES
 from optlab.nn.initializer import Constant, Initializer, Normal
@@ -32,9 +32,8 @@ class Filters(Layer):
         Spacing between the elements of a filter.
     groups : int
         Number of groups of channels; each is convolved with its own filters.
-    data_format : str, optional
-        Position of the channel axis: 'NCL', 'NCHW' or 'NCDHW' (the default, by the number of axes),
-        or 'NLC', 'NHWC', 'NDHWC'.
+    data_format : {'NCHW', 'NHWC'}, optional
+        Position of the channel axis: 1 (the default) or the last.
     dtype : str or dtype
         Dtype of the parameters.
 
@@ -108,7 +107,7 @@ class _Convolution(Filters):
     padding : int, list of int, list of pairs, 'SAME' or 'VALID'
         Padding of the spatial axes, in the forms of `functional.conv2d`.
     padding_mode : {'zeros', 'reflect', 'replicate', 'circular'}
-        Values of the padding: zeros, the mirror image, the edge, the opposite end.
+        Values of the padding: zeros, the reflection, the edge, the opposite end.
     weight_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
         Settings, name or initializer of the parameters. By default the weight is normal with
         standard deviation :math:`\sqrt{2 / (in\, K)}` (He et al. 2015), for kernels of K elements,
@@ -122,6 +121,10 @@ class _Convolution(Filters):
     See Also
     --------
     optlab.nn.functional.conv2d : the formula.
+
+    Notes
+    -----
+    Signature: paddle.nn.Conv2D.
     """
 
     def __init__(
@@ -174,7 +177,7 @@ class _Convolution(Filters):
         return functional.pad(x, sides, self.padding_mode, data_format=self.data_format)
 
 
-@inherit_docstring
+@documented_like(_Convolution, dims=1)
 class Conv1D(_Convolution):
     """Apply 1-D convolution with learned filters to sequences of shape [N, C, L].
 
@@ -192,10 +195,6 @@ class Conv1D(_Convolution):
 class Conv2D(_Convolution):
     """Apply 2-D convolution with learned filters to images of shape [N, C, H, W].
 
-    Notes
-    -----
-    Signature: paddle.nn.Conv2D.
-
     Examples
     --------
     >>> import optlab as ol
@@ -209,7 +208,7 @@ class Conv2D(_Convolution):
     dims = 2
 
 
-@inherit_docstring
+@documented_like(_Convolution, dims=3)
 class Conv3D(_Convolution):
     """Apply 3-D convolution with learned filters to volumes of shape [N, C, D, H, W].
 

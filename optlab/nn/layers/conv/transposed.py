@@ -6,7 +6,7 @@ from typing import Any
 
 from optlab.autograd.tensor.tensor import Tensor
 from optlab.nn import functional
-from optlab.nn.docstrings import inherit_docstring
+from optlab.nn.docstrings import documented_like, inherit_docstring
 from optlab.nn.functional import windows
 from optlab.nn.initializer import Initializer, XavierUniform
 from optlab.nn.layers.conv.conv import Filters
@@ -35,6 +35,11 @@ class _Transposed(Filters):
     See Also
     --------
     optlab.nn.functional.conv2d_transpose : the formula.
+
+    Notes
+    -----
+    ``layer(x, output_size=[h, w])`` sets the size of the result, in place of `output_padding`.
+    Signature: paddle.nn.Conv2DTranspose.
     """
 
     def __init__(
@@ -69,7 +74,7 @@ class _Transposed(Filters):
         )  # fmt: skip
 
 
-@inherit_docstring
+@documented_like(_Transposed, dims=1)
 class Conv1DTranspose(_Transposed):
     """Apply 1-D transposed convolution with learned filters to sequences of shape [N, C, L].
 
@@ -120,7 +125,7 @@ class Conv2DTranspose(_Transposed):
         )  # fmt: skip
 
 
-@inherit_docstring
+@documented_like(_Transposed, dims=3)
 class Conv3DTranspose(_Transposed):
     """Apply 3-D transposed convolution with learned filters to volumes of shape [N, C, D, H, W].
 

@@ -7,7 +7,7 @@ from typing import Any
 from optlab.autograd.tensor.creation import ones, zeros
 from optlab.autograd.tensor.tensor import Tensor
 from optlab.nn import functional
-from optlab.nn.docstrings import inherit_docstring
+from optlab.nn.docstrings import documented_like, inherit_docstring
 from optlab.nn.layers.norm.layer_norm import Normalization
 
 
@@ -72,9 +72,14 @@ class _BatchNorm(Normalization):
         return shown if self.data_format == self._format else f"{shown}, {self.data_format!r}"
 
 
-@inherit_docstring
+@documented_like(_BatchNorm, dims=1)
 class BatchNorm1D(_BatchNorm):
     """Apply batch normalization to x of shape [N, C] or [N, C, L].
+
+    Parameters
+    ----------
+    data_format : {'NCL', 'NLC', 'NC'}, optional
+        Position of the channel axis: 1 (the default) or the last.
 
     Examples
     --------
@@ -105,7 +110,7 @@ class BatchNorm2D(_BatchNorm):
     _ndims, _formats, _format = (4,), ("NCHW", "NHWC"), "NCHW"
 
 
-@inherit_docstring
+@documented_like(_BatchNorm, dims=3)
 class BatchNorm3D(_BatchNorm):
     """Apply batch normalization to volumes of shape [N, C, D, H, W].
 
@@ -133,8 +138,8 @@ class BatchNorm(_BatchNorm):
         Start in evaluation.
     param_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
         Settings of the scale and the shift of the channels; False omits them.
-    data_layout : str
-        Position of the channel axis, 'NCHW' or the like.
+    data_layout : {'NC', 'NCL', 'NCHW', 'NCDHW', 'NLC', 'NHWC', 'NDHWC'}
+        Position of the channel axis: 1 or the last.
     use_global_stats : bool
         Use the running mean and variance in training too.
     trainable_statistics : bool

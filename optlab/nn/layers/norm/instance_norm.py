@@ -6,7 +6,7 @@ from typing import Any
 
 from optlab.autograd.tensor.tensor import Tensor
 from optlab.nn import functional
-from optlab.nn.docstrings import inherit_docstring
+from optlab.nn.docstrings import documented_like, inherit_docstring
 from optlab.nn.layers.norm.layer_norm import Normalization
 
 
@@ -59,7 +59,7 @@ class _InstanceNorm(Normalization):
         return f"num_features={self.num_features}, epsilon={self.epsilon}"
 
 
-@inherit_docstring
+@documented_like(_InstanceNorm, dims=1)
 class InstanceNorm1D(_InstanceNorm):
     """Apply instance normalization to sequences of shape [N, C, L].
 
@@ -88,7 +88,7 @@ class InstanceNorm2D(_InstanceNorm):
     _ndim, _formats = 4, ("NCHW", "NHWC")
 
 
-@inherit_docstring
+@documented_like(_InstanceNorm, dims=3)
 class InstanceNorm3D(_InstanceNorm):
     """Apply instance normalization to volumes of shape [N, C, D, H, W].
 

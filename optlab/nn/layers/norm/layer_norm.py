@@ -27,9 +27,8 @@ class Normalization(Layer):
         Added to the variance.
     weight_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
         Settings of the scale and the shift of the channels; False omits them.
-    data_format : str, optional
-        Position of the channel axis: 'NCL', 'NCHW' or 'NCDHW' (the default, by the number of axes),
-        or 'NLC', 'NHWC', 'NDHWC'.
+    data_format : {'NCHW', 'NHWC'}, optional
+        Position of the channel axis: 1 (the default) or the last.
     name : str, optional
         Prefix of the parameter names.
     dtype : str or dtype
@@ -145,8 +144,8 @@ class GroupNorm(Normalization):
     ----------
     num_groups, num_channels : int
         Numbers of groups and of channels.
-    data_format : str
-        Position of the channel axis: axis 1 ('NC...') or the last ('N...C').
+    data_format : {'NC', 'NCL', 'NCHW', 'NCDHW', 'NLC', 'NHWC', 'NDHWC'}
+        Position of the channel axis: 1 or the last.
 
     See Also
     --------
@@ -204,6 +203,10 @@ class LocalResponseNorm(Unary, function=functional.local_response_norm):
     beta: float = 0.75
     k: float = 1.0
     data_format: str = "NCHW"
+
+    def forward(self, x: Any) -> Any:
+        """Divide by a mean over neighboring channels."""
+        return self._call_function(x)
 
     def extra_repr(self) -> str:
         """Return the settings."""
