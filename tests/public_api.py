@@ -77,12 +77,14 @@ def public_classes(cls):
 _NAMED = set()
 
 
-#: Dunders that no operator and no statement of a user calls.
+#: Dunders that no operator and no statement of a user calls: Python's records about a class.
 NOT_COUNTED = set(
-    """__abstractmethods__ __annotations__ __annotate__ __annotate_func__ __annotations_cache__
-    __class_getitem__ __dict__ __doc__ __firstlineno__ __getattr__ __init__ __init_subclass__
-    __match_args__ __module__ __new__ __orig_bases__ __parameters__ __post_init__ __qualname__
-    __replace__ __signature__ __slots__ __static_attributes__ __subclasshook__ __test__
+    """__abstractmethods__ __annotate__ __annotate_func__ __annotations__ __annotations_cache__
+    __callable_proto_members_only__ __class_getitem__ __dict__ __doc__ __firstlineno__
+    __getattr__ __init__ __init_subclass__ __match_args__ __module__ __new__
+    __non_callable_proto_members__ __orig_bases__ __parameters__ __post_init__
+    __protocol_attrs__ __qualname__ __replace__ __signature__ __slotnames__ __slots__
+    __static_attributes__ __subclasshook__ __test__ __type_params__
     __weakref__ __wrapped__""".split()
 )
 
