@@ -12,9 +12,10 @@ from optlab.autograd.tape.grad_mode import enable_grad
 from optlab.backend import events
 from optlab.backend.arrays import as_float
 from optlab.optimizer.optimizer import Optimizer
-from optlab.optimizer.quasi_newton.checks import check_one_run, check_same_kind
 from optlab.optimizer.quasi_newton.flat_point import (
     Evaluation,
+    check_one_run,
+    check_same_kind,
     count_step,
     read_evaluation,
     read_point,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import optlab as ol
+from optlab.viz.explorer.export import browser_options
 from optlab.viz.explorer.image import as_comparison, with_averaged_paths
-from optlab.viz.explorer.options import browser_options
 from optlab.viz.explorer.state import State, optimizer_classes
 from optlab.viz.explorer.wrapping import WRAPPERS, as_wrapping, defaults_of
 from optlab.viz.views.map_view import map_view

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from optlab.autograd.checkpoint.arguments import refuse_layer_class
+from optlab.autograd.checkpoint.layer_checks import refuse_layer_class
 from optlab.autograd.checkpoint.schedules.builders import chosen
 from optlab.autograd.checkpoint.schedules.schedule import Schedule
 from optlab.autograd.tensor.tensor import Tensor

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from optlab.autograd import pytrees
-from optlab.autograd.checkpoint.arguments import refuse_layer_class
+from optlab.autograd.checkpoint.layer_checks import refuse_layer_class
 from optlab.autograd.checkpoint.non_reentrant import DeferSaved, Replay
 from optlab.autograd.checkpoint.replay import CompareReplay, DropSaved, ReplayedCall
 from optlab.autograd.operation import Operation, Recipe

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.checkpoint.arguments import is_layer, refuse_layer_class
+from optlab.autograd.checkpoint.layer_checks import is_layer, refuse_layer_class
 from optlab.autograd.remat.budget import Budget
 from optlab.autograd.remat.checkpoints import SaveNothing
 from optlab.autograd.remat.tensors import RecomputePolicy, recomputable_of

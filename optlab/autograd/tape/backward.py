@@ -15,8 +15,7 @@ from optlab.autograd.tape.grad_mode import grad_mode, recording
 from optlab.autograd.tape.half_precision import halves, rounded, widen_for_rule
 from optlab.autograd.tape.hooks import run_hooks
 from optlab.autograd.tape.multi_output import outputs_of
-from optlab.autograd.tape.nodes import ZERO, Shape
-from optlab.autograd.tape.refcounts import REFERENCES_OF_A_LOCAL, REFERENCES_WHEN_ALONE
+from optlab.autograd.tape.nodes import ZERO, Leaf, Shape
 from optlab.autograd.tape.slow_path import slow_path
 from optlab.backend import events
 from optlab.backend.dtypes import is_half
@@ -29,6 +28,21 @@ _array = np.ndarray
 #: From this many bytes on, a gradient without other references is overwritten, not replaced: the
 #: peak memory of a step is lower, and cached memory is faster. Below, the check costs more.
 LARGE = 1 << 15
+
+
+def _references_of_one_holder() -> int:
+    """Return `getrefcount` of an array that a local name and one slot refer to."""
+    leaf = Leaf((), np.dtype(float))
+    leaf.grad = np.zeros(1)
+    g: Any = leaf.grad
+    return getrefcount(g)
+
+
+#: `getrefcount` of a gradient that only its leaf and one local name refer to. Without other
+#: references it may be written to in place.
+REFERENCES_WHEN_ALONE = _references_of_one_holder()
+#: `getrefcount` of an array that only one local name refers to.
+REFERENCES_OF_A_LOCAL = REFERENCES_WHEN_ALONE - 1
 
 
 def toposort(root: Any) -> list[Any]:

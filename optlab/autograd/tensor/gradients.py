@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optlab.autograd.tape import base, nodes, versions
-from optlab.autograd.tape.backward import backpropagate
+from optlab.autograd.tape.backward import REFERENCES_WHEN_ALONE, backpropagate
 from optlab.autograd.tape.base import first_gradient, raw
 from optlab.autograd.tape.nodes import Leaf, leaf_for
-from optlab.autograd.tape.refcounts import REFERENCES_WHEN_ALONE
 from optlab.autograd.tape.row_sparse import RowSparse
 from optlab.autograd.tape.slow_path import slow_path
 from optlab.backend.arrays import copied, placed_beside

@@ -1,8 +1,8 @@
 """All parameters of an optimizer as one flat point, which L-BFGS moves along a line.
 
 The point is the concatenation of all parameters, in the order of groups and their `arenas`. This
-module reads and writes it, makes flat arrays of the gradients that a closure left, and returns a
-step as updates of the parameters.
+module checks that they can be one point, reads and writes it, makes flat arrays of the gradients
+that a closure left, and returns a step as updates of the parameters.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ import numpy as np
 from optlab.autograd.tape.nodes import ZERO
 from optlab.autograd.tensor.tensor import raw
 from optlab.backend.arrays import as_float, exact_sum, readonly
+from optlab.backend.ensemble import EnsembleArray
 from optlab.optimizer.params.groups import Group
+from optlab.optimizer.rule.members import PerMember
 from optlab.optimizer.step.step import Update, clip_gradients
 
 
@@ -30,6 +32,33 @@ class Evaluation(NamedTuple):
     penalised: float
     raw_gradient: Any
     gradient: Any
+
+
+def check_one_run(value: Any) -> None:
+    """Raise TypeError for an ensemble: its members would need different step lengths."""
+    if isinstance(value, (EnsembleArray, PerMember)):
+        raise TypeError(
+            "LBFGS takes no ensembles: each member would need steps, searches and an end of its "
+            "own. Make one LBFGS for each run, or race them: ol.compare(problem, {'a': LBFGS(1.0), "
+            "'b': LBFGS(0.1)})."
+        )
+
+
+def check_same_kind(groups: list[Group]) -> None:
+    """Raise ValueError for parameters that cannot be moved along one direction."""
+    kinds = set()
+    for group in groups:
+        for p in group.parameters:
+            kinds.add((str(p.dtype), str(p.device)))
+            if group.multiplier * getattr(p, "learning_rate", 1.0) != 1:
+                raise ValueError(
+                    "LBFGS moves all parameters along one direction: "
+                    f"{getattr(p, 'name', None) or 'a parameter'} cannot have a learning rate "
+                    "of its own. Use one optimizer for each."
+                )
+    if len(kinds) > 1:
+        found = ", ".join(sorted(f"{dtype} on {device}" for dtype, device in kinds))
+        raise ValueError(f"LBFGS needs all parameters in one dtype and on one device; got {found}.")
 
 
 def read_point(groups: list[Group]) -> Any:

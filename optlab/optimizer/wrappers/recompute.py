@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from optlab.autograd.checkpoint.arguments import is_layer, refuse_layer_class
+from optlab.autograd.checkpoint.layer_checks import is_layer, refuse_layer_class
 from optlab.autograd.remat.checkpoints import segments
 from optlab.autograd.remat.rematerialize import tensors_in
 from optlab.autograd.remat.tensors import recomputable_of

@@ -17,7 +17,6 @@ from optlab.viz import browser
 from optlab.viz.browser.cell_runs import close_earlier
 from optlab.viz.explorer import export
 from optlab.viz.explorer.model import Model, find_problem
-from optlab.viz.explorer.options import browser_options
 from optlab.viz.explorer.state import (
     OWN,
     State,
@@ -73,7 +72,7 @@ class Explorer(anywidget.AnyWidget):
         self._serial = 0
         self._sent_map: tuple[Any, Any] | None = None
         traits = self._new_traits()
-        super().__init__(options=browser_options(), **traits)
+        super().__init__(options=export.browser_options(), **traits)
         self.on_msg(self._on_message)
         close_earlier(self._release)
 
