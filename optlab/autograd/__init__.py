@@ -46,7 +46,7 @@ from optlab.autograd.random.creation import (
     uniform,
 )
 from optlab.autograd.reference.lookup import rule_of
-from optlab.autograd.remat.budget import MemoryBudgetError
+from optlab.autograd.remat.errors import MemoryBudgetError
 from optlab.autograd.sparse import RowSparse
 from optlab.autograd.tape.anomaly_mode import AnomalyError, detect_anomaly
 from optlab.autograd.tape.grad_mode import (

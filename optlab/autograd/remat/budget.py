@@ -23,6 +23,7 @@ from typing import Any
 
 from optlab.autograd.graph.saved_memory import arrays_in
 from optlab.autograd.remat.costs import EvictedSet, cost_of, evicted_neighborhood
+from optlab.autograd.remat.errors import MemoryBudgetError
 from optlab.autograd.remat.tensors import Recomputable, RecomputePolicy, References
 from optlab.autograd.tape.nodes import Node
 from optlab.backend.arrays import owner_of
@@ -37,26 +38,6 @@ SAMPLE = 64
 #: then at doubling intervals. If no other is left, so many are tried at once.
 RETRIES = 8
 RETRIES_AT_ONCE = 16
-
-
-class MemoryBudgetError(MemoryError):
-    """Error for a byte budget that was exceeded.
-
-    Attributes
-    ----------
-    smallest : int
-        Peak of the run in bytes: the smallest budget that suffices if the same arrays are dropped.
-        Under another budget others are dropped, and the peak may be a few per cent higher.
-
-    Examples
-    --------
-    >>> MemoryBudgetError("too small", 1 << 20).smallest
-    1048576
-    """
-
-    def __init__(self, message: str, smallest: int) -> None:
-        super().__init__(message)
-        self.smallest = smallest
 
 
 class Storage:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.checkpoint.prediction import Prediction
-from optlab.autograd.remat.budget import MemoryBudgetError
+from optlab.autograd.remat.errors import MemoryBudgetError
 from optlab.lab.memory_studies.result import MemoryStudy
 from optlab.lab.memory_studies.rows import MemoryRun, first_line
 from optlab.lab.memory_studies.runs import (
