@@ -235,7 +235,7 @@ class TestCreateParameter:
         assert layer.create_parameter(2, default_initializer=constant).tolist() == [7.0, 7.0]
         assert layer.create_parameter([1], attr=constant).item() == 7.0
 
-    def test_hyperparameters(self):
+    def test_settings(self):
         layer = ol.nn.Layer(dtype="float64")
         assert layer.create_parameter([1]).dtype == np.float64
         assert layer.create_parameter([1], dtype="float32").dtype == np.float32
