@@ -127,7 +127,7 @@ def test_random_programs_in_recompute_and_in_chains(plan: Any, segments: int) ->
             for rng in (np.random.default_rng(3), np.random.default_rng(4))
         )
         ol.seed(1)
-        with np.errstate(all="ignore"):  # a program may overflow: its bits are compared all the same
+        with np.errstate(all="ignore"):  # a program may overflow: bits are compared
             call(x, w).backward()
         return [np.zeros(0) if t.grad is None else t.grad.numpy() for t in (x, w)]
 
