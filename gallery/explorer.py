@@ -1,4 +1,4 @@
-"""The explorer in its initial state: four optimizers over the ladder of learning rates, step 34.
+"""The explorer as it opens, at step 60: two optimizers in the Rosenbrock valley.
 
 Run it with ``python gallery/explorer.py``: it exports the explorer as one page, opens the page in a
 Chromium or Chrome, and writes explorer.png beside this file. It needs the extra ``test``.
@@ -21,13 +21,13 @@ def main(folder: Path) -> Path:
     picture = folder / "explorer.png"
     with tempfile.TemporaryDirectory() as place, sync_playwright() as playwright:
         page_file = Path(place) / "explorer.html"
-        ol.explore().to_html(page_file)
+        ol.explore().change(step=60).to_html(page_file)
         browser = playwright.chromium.launch(
             executable_path=str(find_browser()), args=["--no-sandbox", "--disable-gpu"]
         )
-        page = browser.new_page(viewport={"width": 1300, "height": 895})
+        page = browser.new_page(viewport={"width": 985, "height": 610})
         page.goto(page_file.as_uri())
-        page.wait_for_function("document.querySelectorAll('canvas').length > 1")
+        page.locator(".ol-map canvas").first.wait_for()
         page.wait_for_timeout(1000)
         page.screenshot(path=picture)
         browser.close()

@@ -14,15 +14,47 @@ This module only hands names on. Each name is imported when it is first used (PE
 
 __version__ = "0.1.0"
 
-# NumPy's functions dispatch to Tensors, so they are handed on as they are.
-_NUMPY_FUNCTIONS = (
-    "abs", "broadcast_to", "clip", "concatenate", "cos", "cosh", "cumsum", "exp", "expand_dims",
-    "expm1", "flip", "hypot", "log", "log10", "log1p", "log2", "logaddexp", "matmul",
-    "maximum", "minimum", "moveaxis", "power", "ravel", "reshape", "roll",
-    "sign", "sin", "sinh", "sqrt", "square", "squeeze", "stack", "std", "swapaxes", "tan",
-    "tanh", "transpose", "var", "where",
-)  # fmt: skip
-_REDUCTIONS = ("max", "mean", "min", "prod", "sum")
+# NumPy's functions dispatch to Tensors, so these, which Paddle does not have, are handed on as they
+# are.
+_NUMPY_FUNCTIONS = ("concatenate", "expand_dims", "power", "ravel")
+
+#: Paddle's names for NumPy's functions, by the file of `optlab.paddle_names` that holds them.
+_PADDLE_NAMES = {
+    "elementwise": """
+        abs acos acosh add add_n asin asinh atan atan2 atanh cast ceil clip copysign cos cosh
+        deg2rad divide exp expm1 floor floor_divide floor_mod fmax fmin frac get_default_dtype
+        heaviside hypot increment is_floating_point is_integer is_tensor lerp log log10 log1p
+        log2 logaddexp maximum minimum mod multiply nan_to_num neg numel pow rad2deg rank
+        reciprocal remainder round rsqrt scale set_default_dtype shape sign sin sinh sqrt square
+        subtract tan tanh trunc
+    """,
+    "comparisons": """
+        allclose bitwise_and bitwise_not bitwise_or bitwise_xor equal equal_all greater_equal
+        greater_than isclose isfinite isin isinf isnan less_equal less_than logical_and
+        logical_not logical_or logical_xor not_equal
+    """,
+    "reductions": """
+        all amax amin any argmax argmin count_nonzero cumprod cumsum diff dist logsumexp max
+        mean median min nanmean nansum norm prod quantile std sum var
+    """,
+    "shapes": """
+        broadcast_shape broadcast_tensors broadcast_to chunk concat expand expand_as flatten
+        flip hstack meshgrid moveaxis repeat_interleave reshape roll rot90 split squeeze stack
+        swapaxes t tile transpose unbind unsqueeze unstack vstack
+    """,
+    "indexing": """
+        argsort bincount diag diagonal gather gather_nd index_add index_sample index_select
+        kthvalue masked_fill masked_select nonzero put_along_axis scatter scatter_nd
+        scatter_nd_add searchsorted sort take_along_axis topk tril triu unique where
+    """,
+    "creation": """
+        assign clone empty empty_like eye full_like linspace logspace ones_like tolist
+        tril_indices triu_indices zeros_like
+    """,
+    "products": """
+        addmm bmm cross dot einsum inner kron matmul mm mv outer
+    """,
+}
 
 _DTYPES = ("bool", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8")
 
@@ -32,6 +64,8 @@ _NAMES = {
     "amp": "optlab.amp",
     "autograd": "optlab.autograd",
     "data": "optlab.lab.data",
+    "events": "optlab.backend.events",
+    "distributed": "optlab.distributed",
     "fluid": "optlab.fluid",
     "incubate": "optlab.incubate",
     "io": "optlab.io",
@@ -40,7 +74,9 @@ _NAMES = {
     "memory": "optlab.trace.memory",
     "nn": "optlab.nn",
     "numpy": "optlab.numpy",
+    "special": "optlab.special",
     "optimizer": "optlab.optimizer",
+    "probes": "optlab.trace.probes",
     "problems": "optlab.lab.problems",
     "regularizer": "optlab.optimizer.regularizer",
     "trace": "optlab.trace",
@@ -79,6 +115,9 @@ _NAMES = {
     "bernoulli": "optlab.autograd:bernoulli",
     "poisson": "optlab.autograd:poisson",
     "multinomial": "optlab.autograd:multinomial",
+    # capture and replay
+    "capture": "optlab.plan.calls.captured:capture",
+    "CaptureError": "optlab.plan:CaptureError",
     # derivatives of functions
     "grad": "optlab.autograd:grad",
     "value_and_grad": "optlab.autograd:value_and_grad",
@@ -103,19 +142,31 @@ _NAMES = {
     "Parameter": "optlab.nn:Parameter",
     "ParamAttr": "optlab.nn:ParamAttr",
     "create_parameter": "optlab.nn:create_parameter",
+    "hypergradient": "optlab.trace:hypergradient",
+    "load_trace": "optlab.trace:load_trace",
     "record": "optlab.trace:record",
     "compare": "optlab.lab:compare",
+    "basins": "optlab.lab:basins",
     "sweep": "optlab.lab:sweep",
     "doctor": "optlab._doctor:doctor",
+    "set_blas_threads": "optlab.backend.blas_threads:set_blas_threads",
     "explore": "optlab.viz.explorer:explore",
-    # NumPy's, with Paddle's arguments
-    **{name: "optlab.autograd.dispatch.paddle_reductions:" + name for name in _REDUCTIONS},
+    "erf": "optlab.nn.functional:erf",
+    "sigmoid": "optlab.nn.functional:sigmoid",
+    "linalg": "optlab.paddle_names.linalg",
+    "metric": "optlab.paddle_names.metric",
+    **{
+        name: f"optlab.paddle_names.{file}:{name}"
+        for file, names in _PADDLE_NAMES.items()
+        for name in names.split()
+    },
     **{name: "numpy:" + name for name in (*_NUMPY_FUNCTIONS, *_DTYPES)},
 }
 
 # `from optlab import *` must neither change what sum, min, max, abs, bool and numpy mean, nor need
 # the extras `lab` and `formats`.
-__all__ = sorted({*_NAMES} - {"abs", "bfloat16", "bool", "max", "min", "sum", "numpy", "viz"})
+_PYTHON_S_OWN = {"abs", "all", "any", "bool", "max", "min", "pow", "round", "sum"}
+__all__ = sorted({*_NAMES} - _PYTHON_S_OWN - {"bfloat16", "numpy", "viz"})
 
 
 def __getattr__(name):
@@ -124,13 +175,11 @@ def __getattr__(name):
         raise AttributeError(_unknown(name), name=name, obj=None)
     from importlib import import_module
 
+    from optlab.backend.extras import needed_for
+
     place, _, attribute = _NAMES[name].partition(":")
-    try:
+    with needed_for(f"ol.{name}"):
         found = import_module(place)
-    except ModuleNotFoundError as error:
-        if not (error.name or "optlab").startswith("optlab"):
-            error.add_note(f"ol.{name} needs {error.name}; ol.doctor() says how to install it.")
-        raise
     if attribute:
         found = getattr(found, attribute)
     globals()[name] = found  # so that this function runs only once per name
@@ -141,34 +190,14 @@ def __dir__():
     return sorted({*_NAMES, "__version__"})
 
 
-#: Names of NumPy's functions in other libraries.
-_OF_NUMPY = {
-    "bmm": "a @ b",
-    "cast": "t.astype(dtype)",
-    "cat": "np.concatenate([...], axis=...)",
-    "clone": "t.copy()",
-    "concat": "np.concatenate([...], axis=...)",
-    "equal": "np.equal(a, b)",
-    "expand": "np.broadcast_to(t, shape)",
-    "flatten": "t.flatten(), or np.reshape(t, ...)",
-    "gather": "np.take(t, index, axis)",
-    "mm": "a @ b",
-    "numel": "t.size",
-    "permute": "np.transpose(t, axes)",
-    "pow": "t ** exponent",
-    "topk": "np.sort or np.argsort",
-    "unsqueeze": "np.expand_dims(t, axis)",
-}
-
-
 def _unknown(name):
     sentence = f"optlab has no name {name!r}"
     if name.startswith("_"):  # tools probe for such names; a suggestion would not be read
         return sentence
-    if name in ("enable_static", "static"):
-        return f"{sentence}: there are no static graphs here; everything runs as it is called."
-    if name in _OF_NUMPY:
-        return f"{sentence}: NumPy's functions take Tensors, write {_OF_NUMPY[name]}."
+    from optlab.paddle_names.elsewhere import SENTENCES
+
+    if name in SENTENCES:
+        return f"{sentence}: {SENTENCES[name]}."
     import sys
     from difflib import get_close_matches
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from optlab import amp as amp
 from optlab import autograd as autograd
+from optlab import distributed as distributed
 from optlab import fluid as fluid
 from optlab import incubate as incubate
 from optlab import io as io
@@ -14,6 +15,7 @@ from optlab import lab as lab
 from optlab import nn as nn
 from optlab import numpy as numpy
 from optlab import optimizer as optimizer
+from optlab import special as special
 from optlab import trace as trace
 from optlab import viz as viz
 from optlab._doctor import doctor as doctor
@@ -49,12 +51,9 @@ from optlab.autograd import vmap as vmap
 from optlab.autograd import zeros as zeros
 from optlab.autograd.checkpoint.recompute import recompute as recompute
 from optlab.autograd.checkpoint.sequential import recompute_sequential as recompute_sequential
-from optlab.autograd.dispatch.paddle_reductions import max as max
-from optlab.autograd.dispatch.paddle_reductions import mean as mean
-from optlab.autograd.dispatch.paddle_reductions import min as min
-from optlab.autograd.dispatch.paddle_reductions import prod as prod
-from optlab.autograd.dispatch.paddle_reductions import sum as sum
 from optlab.autograd.remat.rematerialize import rematerialize as rematerialize
+from optlab.backend import events as events
+from optlab.backend.blas_threads import set_blas_threads as set_blas_threads
 from optlab.backend.device import get_device as get_device
 from optlab.backend.device import set_device as set_device
 from optlab.backend.random import scope as random_scope  # noqa: F401
@@ -67,6 +66,7 @@ from optlab.io import load as load
 from optlab.io import save as save
 from optlab.jit import disable_static as disable_static
 from optlab.jit import in_dynamic_mode as in_dynamic_mode
+from optlab.lab import basins as basins
 from optlab.lab import compare as compare
 from optlab.lab import data as data
 from optlab.lab import problems as problems
@@ -74,8 +74,203 @@ from optlab.lab import sweep as sweep
 from optlab.nn import ParamAttr as ParamAttr
 from optlab.nn import Parameter as Parameter
 from optlab.nn import create_parameter as create_parameter
+from optlab.nn.functional import erf as erf
+from optlab.nn.functional import sigmoid as sigmoid
 from optlab.optimizer import regularizer as regularizer
+from optlab.paddle_names import linalg as linalg
+from optlab.paddle_names import metric as metric
+from optlab.paddle_names.comparisons import allclose as allclose
+from optlab.paddle_names.comparisons import bitwise_and as bitwise_and
+from optlab.paddle_names.comparisons import bitwise_not as bitwise_not
+from optlab.paddle_names.comparisons import bitwise_or as bitwise_or
+from optlab.paddle_names.comparisons import bitwise_xor as bitwise_xor
+from optlab.paddle_names.comparisons import equal as equal
+from optlab.paddle_names.comparisons import equal_all as equal_all
+from optlab.paddle_names.comparisons import greater_equal as greater_equal
+from optlab.paddle_names.comparisons import greater_than as greater_than
+from optlab.paddle_names.comparisons import isclose as isclose
+from optlab.paddle_names.comparisons import isfinite as isfinite
+from optlab.paddle_names.comparisons import isin as isin
+from optlab.paddle_names.comparisons import isinf as isinf
+from optlab.paddle_names.comparisons import isnan as isnan
+from optlab.paddle_names.comparisons import less_equal as less_equal
+from optlab.paddle_names.comparisons import less_than as less_than
+from optlab.paddle_names.comparisons import logical_and as logical_and
+from optlab.paddle_names.comparisons import logical_not as logical_not
+from optlab.paddle_names.comparisons import logical_or as logical_or
+from optlab.paddle_names.comparisons import logical_xor as logical_xor
+from optlab.paddle_names.comparisons import not_equal as not_equal
+from optlab.paddle_names.creation import assign as assign
+from optlab.paddle_names.creation import clone as clone
+from optlab.paddle_names.creation import empty as empty
+from optlab.paddle_names.creation import empty_like as empty_like
+from optlab.paddle_names.creation import eye as eye
+from optlab.paddle_names.creation import full_like as full_like
+from optlab.paddle_names.creation import linspace as linspace
+from optlab.paddle_names.creation import logspace as logspace
+from optlab.paddle_names.creation import ones_like as ones_like
+from optlab.paddle_names.creation import tolist as tolist
+from optlab.paddle_names.creation import tril_indices as tril_indices
+from optlab.paddle_names.creation import triu_indices as triu_indices
+from optlab.paddle_names.creation import zeros_like as zeros_like
+from optlab.paddle_names.elementwise import abs as abs
+from optlab.paddle_names.elementwise import acos as acos
+from optlab.paddle_names.elementwise import acosh as acosh
+from optlab.paddle_names.elementwise import add as add
+from optlab.paddle_names.elementwise import add_n as add_n
+from optlab.paddle_names.elementwise import asin as asin
+from optlab.paddle_names.elementwise import asinh as asinh
+from optlab.paddle_names.elementwise import atan as atan
+from optlab.paddle_names.elementwise import atan2 as atan2
+from optlab.paddle_names.elementwise import atanh as atanh
+from optlab.paddle_names.elementwise import cast as cast
+from optlab.paddle_names.elementwise import ceil as ceil
+from optlab.paddle_names.elementwise import clip as clip
+from optlab.paddle_names.elementwise import copysign as copysign
+from optlab.paddle_names.elementwise import cos as cos
+from optlab.paddle_names.elementwise import cosh as cosh
+from optlab.paddle_names.elementwise import deg2rad as deg2rad
+from optlab.paddle_names.elementwise import divide as divide
+from optlab.paddle_names.elementwise import exp as exp
+from optlab.paddle_names.elementwise import expm1 as expm1
+from optlab.paddle_names.elementwise import floor as floor
+from optlab.paddle_names.elementwise import floor_divide as floor_divide
+from optlab.paddle_names.elementwise import floor_mod as floor_mod
+from optlab.paddle_names.elementwise import fmax as fmax
+from optlab.paddle_names.elementwise import fmin as fmin
+from optlab.paddle_names.elementwise import frac as frac
+from optlab.paddle_names.elementwise import get_default_dtype as get_default_dtype
+from optlab.paddle_names.elementwise import heaviside as heaviside
+from optlab.paddle_names.elementwise import hypot as hypot
+from optlab.paddle_names.elementwise import increment as increment
+from optlab.paddle_names.elementwise import is_floating_point as is_floating_point
+from optlab.paddle_names.elementwise import is_integer as is_integer
+from optlab.paddle_names.elementwise import is_tensor as is_tensor
+from optlab.paddle_names.elementwise import lerp as lerp
+from optlab.paddle_names.elementwise import log as log
+from optlab.paddle_names.elementwise import log1p as log1p
+from optlab.paddle_names.elementwise import log2 as log2
+from optlab.paddle_names.elementwise import log10 as log10
+from optlab.paddle_names.elementwise import logaddexp as logaddexp
+from optlab.paddle_names.elementwise import maximum as maximum
+from optlab.paddle_names.elementwise import minimum as minimum
+from optlab.paddle_names.elementwise import mod as mod
+from optlab.paddle_names.elementwise import multiply as multiply
+from optlab.paddle_names.elementwise import nan_to_num as nan_to_num
+from optlab.paddle_names.elementwise import neg as neg
+from optlab.paddle_names.elementwise import numel as numel
+from optlab.paddle_names.elementwise import pow as pow
+from optlab.paddle_names.elementwise import rad2deg as rad2deg
+from optlab.paddle_names.elementwise import rank as rank
+from optlab.paddle_names.elementwise import reciprocal as reciprocal
+from optlab.paddle_names.elementwise import remainder as remainder
+from optlab.paddle_names.elementwise import round as round
+from optlab.paddle_names.elementwise import rsqrt as rsqrt
+from optlab.paddle_names.elementwise import scale as scale
+from optlab.paddle_names.elementwise import set_default_dtype as set_default_dtype
+from optlab.paddle_names.elementwise import shape as shape
+from optlab.paddle_names.elementwise import sign as sign
+from optlab.paddle_names.elementwise import sin as sin
+from optlab.paddle_names.elementwise import sinh as sinh
+from optlab.paddle_names.elementwise import sqrt as sqrt
+from optlab.paddle_names.elementwise import square as square
+from optlab.paddle_names.elementwise import subtract as subtract
+from optlab.paddle_names.elementwise import tan as tan
+from optlab.paddle_names.elementwise import tanh as tanh
+from optlab.paddle_names.elementwise import trunc as trunc
+from optlab.paddle_names.indexing import argsort as argsort
+from optlab.paddle_names.indexing import bincount as bincount
+from optlab.paddle_names.indexing import diag as diag
+from optlab.paddle_names.indexing import diagonal as diagonal
+from optlab.paddle_names.indexing import gather as gather
+from optlab.paddle_names.indexing import gather_nd as gather_nd
+from optlab.paddle_names.indexing import index_add as index_add
+from optlab.paddle_names.indexing import index_sample as index_sample
+from optlab.paddle_names.indexing import index_select as index_select
+from optlab.paddle_names.indexing import kthvalue as kthvalue
+from optlab.paddle_names.indexing import masked_fill as masked_fill
+from optlab.paddle_names.indexing import masked_select as masked_select
+from optlab.paddle_names.indexing import nonzero as nonzero
+from optlab.paddle_names.indexing import put_along_axis as put_along_axis
+from optlab.paddle_names.indexing import scatter as scatter
+from optlab.paddle_names.indexing import scatter_nd as scatter_nd
+from optlab.paddle_names.indexing import scatter_nd_add as scatter_nd_add
+from optlab.paddle_names.indexing import searchsorted as searchsorted
+from optlab.paddle_names.indexing import sort as sort
+from optlab.paddle_names.indexing import take_along_axis as take_along_axis
+from optlab.paddle_names.indexing import topk as topk
+from optlab.paddle_names.indexing import tril as tril
+from optlab.paddle_names.indexing import triu as triu
+from optlab.paddle_names.indexing import unique as unique
+from optlab.paddle_names.indexing import where as where
+from optlab.paddle_names.products import addmm as addmm
+from optlab.paddle_names.products import bmm as bmm
+from optlab.paddle_names.products import cross as cross
+from optlab.paddle_names.products import dot as dot
+from optlab.paddle_names.products import einsum as einsum
+from optlab.paddle_names.products import inner as inner
+from optlab.paddle_names.products import kron as kron
+from optlab.paddle_names.products import matmul as matmul
+from optlab.paddle_names.products import mm as mm
+from optlab.paddle_names.products import mv as mv
+from optlab.paddle_names.products import outer as outer
+from optlab.paddle_names.reductions import all as all
+from optlab.paddle_names.reductions import amax as amax
+from optlab.paddle_names.reductions import amin as amin
+from optlab.paddle_names.reductions import any as any
+from optlab.paddle_names.reductions import argmax as argmax
+from optlab.paddle_names.reductions import argmin as argmin
+from optlab.paddle_names.reductions import count_nonzero as count_nonzero
+from optlab.paddle_names.reductions import cumprod as cumprod
+from optlab.paddle_names.reductions import cumsum as cumsum
+from optlab.paddle_names.reductions import diff as diff
+from optlab.paddle_names.reductions import dist as dist
+from optlab.paddle_names.reductions import logsumexp as logsumexp
+from optlab.paddle_names.reductions import max as max
+from optlab.paddle_names.reductions import mean as mean
+from optlab.paddle_names.reductions import median as median
+from optlab.paddle_names.reductions import min as min
+from optlab.paddle_names.reductions import nanmean as nanmean
+from optlab.paddle_names.reductions import nansum as nansum
+from optlab.paddle_names.reductions import norm as norm
+from optlab.paddle_names.reductions import prod as prod
+from optlab.paddle_names.reductions import quantile as quantile
+from optlab.paddle_names.reductions import std as std
+from optlab.paddle_names.reductions import sum as sum
+from optlab.paddle_names.reductions import var as var
+from optlab.paddle_names.shapes import broadcast_shape as broadcast_shape
+from optlab.paddle_names.shapes import broadcast_tensors as broadcast_tensors
+from optlab.paddle_names.shapes import broadcast_to as broadcast_to
+from optlab.paddle_names.shapes import chunk as chunk
+from optlab.paddle_names.shapes import concat as concat
+from optlab.paddle_names.shapes import expand as expand
+from optlab.paddle_names.shapes import expand_as as expand_as
+from optlab.paddle_names.shapes import flatten as flatten
+from optlab.paddle_names.shapes import flip as flip
+from optlab.paddle_names.shapes import hstack as hstack
+from optlab.paddle_names.shapes import meshgrid as meshgrid
+from optlab.paddle_names.shapes import moveaxis as moveaxis
+from optlab.paddle_names.shapes import repeat_interleave as repeat_interleave
+from optlab.paddle_names.shapes import reshape as reshape
+from optlab.paddle_names.shapes import roll as roll
+from optlab.paddle_names.shapes import rot90 as rot90
+from optlab.paddle_names.shapes import split as split
+from optlab.paddle_names.shapes import squeeze as squeeze
+from optlab.paddle_names.shapes import stack as stack
+from optlab.paddle_names.shapes import swapaxes as swapaxes
+from optlab.paddle_names.shapes import t as t
+from optlab.paddle_names.shapes import tile as tile
+from optlab.paddle_names.shapes import transpose as transpose
+from optlab.paddle_names.shapes import unbind as unbind
+from optlab.paddle_names.shapes import unsqueeze as unsqueeze
+from optlab.paddle_names.shapes import unstack as unstack
+from optlab.paddle_names.shapes import vstack as vstack
+from optlab.plan import CaptureError as CaptureError
+from optlab.plan.calls.captured import capture as capture
+from optlab.trace import hypergradient as hypergradient
+from optlab.trace import load_trace as load_trace
 from optlab.trace import memory as memory
+from optlab.trace import probes as probes
 from optlab.trace import record as record
 from optlab.viz.explorer import explore as explore
 
@@ -85,45 +280,10 @@ bfloat16: Any
 # NumPy's functions: Tensors in, Tensors out (NumPy's own annotations know only of arrays).
 _Function = Callable[..., Any]
 
-abs: _Function
-broadcast_to: _Function
-clip: _Function
 concatenate: _Function
-cos: _Function
-cosh: _Function
-cumsum: _Function
-exp: _Function
 expand_dims: _Function
-expm1: _Function
-flip: _Function
-hypot: _Function
-log: _Function
-log10: _Function
-log1p: _Function
-log2: _Function
-logaddexp: _Function
-matmul: _Function
-maximum: _Function
-minimum: _Function
-moveaxis: _Function
 power: _Function
 ravel: _Function
-reshape: _Function
-roll: _Function
-sign: _Function
-sin: _Function
-sinh: _Function
-sqrt: _Function
-square: _Function
-squeeze: _Function
-stack: _Function
-std: _Function
-swapaxes: _Function
-tan: _Function
-tanh: _Function
-transpose: _Function
-var: _Function
-where: _Function
 
 bool: type
 float16: type

@@ -9,6 +9,9 @@ from pathlib import Path
 
 FIRST_NOTEBOOK = "01-first-race.ipynb"
 
+FOLDER = "optlab-notebooks"
+"""The folder that ``optlab lab`` makes and opens: notebooks alone, not what is beside it."""
+
 # Defaults for JupyterLab, which the user's settings override: its question about news from the
 # network would cover the figure.
 LAB_DEFAULTS = Path(__file__).resolve().parent / "jupyter"
@@ -57,7 +60,10 @@ def _parser() -> argparse.ArgumentParser:
         "--port", type=_port, help="the port to listen on (default: a free one from 8888)"
     )
     lab.add_argument(
-        "--directory", type=Path, default=Path(), help="the working folder (default: this one)"
+        "--directory",
+        type=Path,
+        help=f"the folder to open (default: {FOLDER} in this one, or this one if your notebooks "
+        "are here)",
     )
     lab.add_argument(
         "--overwrite",
@@ -124,14 +130,34 @@ def _lab(chosen: argparse.Namespace) -> int:
         raise Trouble(
             f"JupyterLab is not installed here. This installs it:\n\n    {install_command('lab')}\n"
         )
-    notebook, remark = place_notebook(chosen.directory, overwrite=chosen.overwrite)
+    directory = working_folder(Path()) if chosen.directory is None else chosen.directory
+    notebook, remark = place_notebook(directory, overwrite=chosen.overwrite)
     print(remark)
     for further in further_notebooks():
-        _, remark = place_notebook(chosen.directory, chosen.overwrite, further)
+        _, remark = place_notebook(directory, chosen.overwrite, further)
         if not remark.startswith("Opening"):
             print(remark)
     port = free_port(chosen.port)
     return _serve(notebook, port, open_browser=not chosen.no_browser and can_open_browser())
+
+
+def working_folder(here: Path) -> Path:
+    """Return the folder to open from a folder: one of its own for notebooks.
+
+    JupyterLab shows the folder that it opens, and in a clone or a home folder notebooks drown in
+    what else is there. Where notebooks of an earlier visit lie, work goes on.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     working_folder(Path(folder)).name
+    'optlab-notebooks'
+    """
+    here = here.expanduser().absolute()
+    if here.name == FOLDER or (here / FIRST_NOTEBOOK).is_file():
+        return here
+    return here / FOLDER
 
 
 def packaged_notebook(name: str = FIRST_NOTEBOOK) -> Path:
@@ -228,12 +254,23 @@ def _serve(notebook: Path, port: int, open_browser: bool) -> int:
 
     from jupyterlab.labapp import LabApp
 
+    from optlab.backend.blas_kernels import VARIABLE, choose_kernels
+    from optlab.backend.blas_threads import hold_to_one_thread
+
     # The token is passed in the environment: other users of the computer can read command lines.
     token = os.environ.setdefault("JUPYTER_TOKEN", token_hex(24))
     elsewhere = os.environ.get("JUPYTER_CONFIG_PATH")
     os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(
         filter(None, [elsewhere, str(LAB_DEFAULTS)])
     )
+    hold_to_one_thread(os.environ)  # the kernels have this environment
+    choice = choose_kernels(os.environ)
+    if choice is not None and choice.better is not None:
+        print(
+            f"Notebooks compute products of matrices with {VARIABLE}={choice.value}, "
+            f"{choice.now.seconds / choice.better.seconds:.1f} times as fast here as with the "
+            f"kernels that OpenBLAS takes ({choice.now.kernels}). Your own setting would win."
+        )
     page = f"/lab/tree/{quote(notebook.name)}"
     address = f"http://localhost:{port}{page}?token={quote(token)}"
     Thread(target=_announce, args=(port, address, open_browser), daemon=True).start()

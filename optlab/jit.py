@@ -1,10 +1,8 @@
-"""Paddle's functions for static graphs, which optlab does not have.
-
-`to_static` is capture under its documented name.
-"""
+"""Paddle's functions for static graphs: `to_static` is `optlab.capture`, which is not strict."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
@@ -22,29 +20,32 @@ def to_static(
     function: None = None, input_spec: None = None, **others: Any
 ) -> Callable[[F], F]: ...
 def to_static(function: Any = None, input_spec: Any = None, **others: Any) -> Any:
-    """Mark a function or a layer to be captured: for now it is returned and **runs eagerly**.
+    """Capture a function, and replay it as a plan where one can repeat it.
 
-    Nothing is compiled yet, so nothing is faster yet; the values are the same, and ``if`` and
-    ``while`` on values work. It exists so that programs with this decorator run without a change.
+    It is ``ol.capture(function, strict=False)``: a function with ``if`` or ``while`` on values, or
+    with effects on objects of Python, runs eagerly, as it is. The values are the same either way.
+    A layer is returned itself: what is worth a plan is the step that calls it.
 
     Parameters
     ----------
     function : callable or Layer, optional
         Without it, a decorator is returned: ``@to_static()`` is the same as ``@to_static``.
     input_spec : None
-        Shapes to compile for; other values are refused.
+        Shapes to compile for: other values are refused, as there is a plan for each combination of
+        shapes that calls have.
     **others
         ``build_strategy``, ``backend``, ``full_graph``: only None, as for ``input_spec``.
 
     Returns
     -------
     callable
-        `function` itself.
+        The captured function (see `optlab.capture`): ``execution`` says how its last call ran. A
+        layer or a class is returned as it is.
 
     Raises
     ------
     TypeError
-        If `function` cannot be called, or an argument is given that eager execution would ignore.
+        If `function` cannot be called, or an argument is given that capture would ignore.
 
     Examples
     --------
@@ -54,14 +55,16 @@ def to_static(function: Any = None, input_spec: Any = None, **others: Any) -> An
     ...     return 2 * x
     >>> double(ol.ones([2]))
     Tensor([2., 2.], dtype=float32)
+    >>> double.execution
+    'captured: by a plan'
     """
     for name, value in {"input_spec": input_spec, **others}.items():
         if name not in ("input_spec", "build_strategy", "backend", "full_graph"):
             raise TypeError(f"to_static has no argument {name!r}.")
         if value is not None:
             raise TypeError(
-                f"to_static does not do {name}={value!r}: the function runs eagerly, and nothing "
-                "is compiled. Leave it out."
+                f"to_static does not do {name}={value!r}: a function is captured for the shapes of "
+                "each call, and what no plan can repeat runs eagerly. Leave it out."
             )
     if function is None:
         return to_static
@@ -70,7 +73,17 @@ def to_static(function: Any = None, input_spec: Any = None, **others: Any) -> An
             f"to_static takes a function or a layer; got {type(function).__name__}, which cannot "
             "be called."
         )
-    return function
+    if inspect.isclass(function) or _is_layer(function):
+        return function
+    # Imported here, as it loads the engine, and `optlab.jit` has names that need none of it.
+    from optlab.plan.calls.captured import capture
+
+    return capture(function, strict=False)
+
+
+def _is_layer(x: Any) -> bool:
+    """Return whether this is a layer; their class stands on a floor above."""
+    return hasattr(x, "forward") and hasattr(x, "sublayers")
 
 
 def disable_static() -> None:
@@ -95,7 +108,22 @@ def in_dynamic_mode() -> bool:
     return True
 
 
+#: What to write for what belongs to static graphs.
+_ELSEWHERE = {
+    "save": "write ol.save(layer.state_dict(), path); later layer = Net() and "
+    "layer.set_state_dict(ol.load(path)) bring it back",
+    "load": "write layer = Net(), then layer.set_state_dict(ol.load(path))",
+    "TranslatedLayer": "a layer is called as it is, after layer.eval()",
+    "not_to_static": "what no plan can repeat runs eagerly by itself: leave it out",
+    "enable_to_static": "a function without the decorator runs eagerly: leave it out",
+    "ignore_module": "what no plan can repeat runs eagerly by itself: leave it out",
+}
+
+
 def __getattr__(name: str) -> object:
+    if name in _ELSEWHERE:
+        said = f"ol.jit has no {name!r}, as there are no static graphs: {_ELSEWHERE[name]}."
+        raise AttributeError(said, name=name, obj=None)
     raise _missing("optlab.jit", name, __all__)
 
 

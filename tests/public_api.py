@@ -15,12 +15,14 @@ RECORD = Path(__file__).with_name("data") / "public_api.txt"
 MODULES = [
     "optlab", "optlab.amp", "optlab.autograd", "optlab.autograd.reversal",
     "optlab.autograd.reversal_actions", "optlab.autograd.schedule_costs",
-    "optlab.autograd.schedules", "optlab.fluid", "optlab.fluid.optimizer",
-    "optlab.incubate", "optlab.incubate.optimizer", "optlab.io", "optlab.jit", "optlab.lab",
-    "optlab.lab.data", "optlab.lab.models", "optlab.lab.problems", "optlab.nn",
-    "optlab.nn.functional", "optlab.nn.initializer", "optlab.nn.loss", "optlab.nn.utils",
-    "optlab.optimizer", "optlab.optimizer.lr", "optlab.optimizer.regularizer",
-    "optlab.optimizer.wrappers", "optlab.plan", "optlab.trace", "optlab.trace.memory", "optlab.viz",
+    "optlab.autograd.schedules", "optlab.distributed", "optlab.distributed.fleet",
+    "optlab.distributed.fleet.utils", "optlab.fluid", "optlab.fluid.clip", "optlab.fluid.dygraph",
+    "optlab.fluid.layers", "optlab.fluid.optimizer", "optlab.fluid.regularizer", "optlab.incubate",
+    "optlab.incubate.optimizer", "optlab.io", "optlab.jit", "optlab.lab", "optlab.lab.data",
+    "optlab.lab.models", "optlab.lab.problems", "optlab.nn", "optlab.nn.functional",
+    "optlab.nn.initializer", "optlab.nn.loss", "optlab.nn.utils", "optlab.optimizer",
+    "optlab.optimizer.lr", "optlab.optimizer.regularizer", "optlab.optimizer.wrappers",
+    "optlab.plan", "optlab.special", "optlab.trace", "optlab.trace.memory", "optlab.viz",
 ]  # fmt: skip
 
 #: Paths that must go on handing out these names, though they are no public modules.

@@ -11,6 +11,7 @@ import pytest
 
 import optlab
 from optlab import cli
+from optlab.backend import blas_kernels, blas_threads
 
 
 def test_version(capsys):
@@ -155,8 +156,30 @@ def jupyter_arguments(monkeypatch):
     words = []
     monkeypatch.setattr(labapp.LabApp, "launch_instance", words.extend)
     monkeypatch.setattr(cli, "_announce", lambda *arguments: None)
+    monkeypatch.setattr(blas_kernels, "choose_kernels", lambda environment: None)
     monkeypatch.setenv("JUPYTER_TOKEN", "a secret")
+    for name in (*blas_threads.VARIABLES, blas_threads.CHOSEN_BY_LAB):
+        monkeypatch.setenv(name, "")  # as if it was not set; put back after the test
     return words
+
+
+@pytest.mark.parametrize("chosen", [None, *blas_threads.VARIABLES])
+def test_kernels_hold_products_to_one_thread_unless_the_user_chose(
+    chosen, jupyter_arguments, tmp_path, monkeypatch
+):
+    if chosen:
+        monkeypatch.setenv(chosen, "2")
+    assert cli.main(["lab", "--no-browser", "--directory", str(tmp_path)]) == 0
+    code = (
+        "import optlab as ol; "
+        "print(next(row.detail for row in ol.doctor().rows if row.name == 'BLAS threads'))"
+    )
+    # A kernel is a process with the environment of the server.
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    wanted = f"{chosen}=2, set by the user" if chosen else "set by optlab lab"
+    assert wanted in said.stdout
+    if chosen is None:
+        assert said.stdout.startswith("1 (OPENBLAS_NUM_THREADS=1")
 
 
 def test_the_server_opens_on_the_notebook(jupyter_arguments, tmp_path):
@@ -164,6 +187,24 @@ def test_the_server_opens_on_the_notebook(jupyter_arguments, tmp_path):
     assert f"--ServerApp.root_dir={tmp_path}" in jupyter_arguments
     assert f"--LabApp.default_url=/lab/tree/{cli.FIRST_NOTEBOOK}" in jupyter_arguments
     assert "--ServerApp.open_browser=False" in jupyter_arguments
+
+
+def test_it_opens_a_folder_of_notebooks_and_not_what_is_beside(
+    jupyter_arguments, tmp_path, monkeypatch
+):
+    (tmp_path / "README.md").write_text("a clone, or a home folder")
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["lab", "--no-browser"]) == 0
+    folder = tmp_path / cli.FOLDER
+    assert f"--ServerApp.root_dir={folder}" in jupyter_arguments
+    assert {path.suffix for path in folder.iterdir()} == {".ipynb"}
+    assert not list(tmp_path.glob("*.ipynb"))
+    # From inside it, and where notebooks of an earlier visit lie, the work goes on there.
+    monkeypatch.chdir(folder)
+    assert cli.working_folder(Path()) == folder
+    earlier = tmp_path / "earlier"
+    cli.place_notebook(earlier)
+    assert cli.working_folder(earlier) == earlier
 
 
 def test_the_further_notebooks_are_put_beside_it(jupyter_arguments, tmp_path, capsys):

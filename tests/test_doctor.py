@@ -12,10 +12,17 @@ from optlab import _doctor
 from optlab._doctor import browser, checks, requirements
 from optlab._doctor.report import NEEDED
 from optlab._doctor.requirements import Requirement
+from optlab.backend import blas_kernels
 
 
 def rows_named(name):
     return [row for row in ol.doctor().rows if row.name == name]
+
+
+@pytest.fixture(autouse=True)
+def _no_measurement(monkeypatch):
+    """Products are measured in child processes; tests/backend/test_blas_kernels.py does that."""
+    monkeypatch.setattr(blas_kernels, "compare_kernels", lambda: None)
 
 
 @pytest.fixture
@@ -62,7 +69,7 @@ def test_missing_numpy_is_a_fault(versions):
     report = ol.doctor()
     assert not report.ok
     assert "numpy" in report.summary
-    assert '"numpy>=2"' in str(report)
+    assert '"numpy>=2.3.2"' in str(report)
 
 
 @pytest.mark.parametrize(("version", "state"), [("0.1.0", "ok"), (None, "missing")])
@@ -111,7 +118,7 @@ def test_cupy_needs_a_device_too(versions, monkeypatch, available, state):
     fake = types.ModuleType("cupy")
     fake.cuda = cuda
     monkeypatch.setitem(sys.modules, "cupy", fake)
-    versions["cupy-cuda12x"] = "13.6.0"
+    versions["cupy-cuda12x"] = "14.2.0"
     [row] = [row for row in checks.check_gpu() if row.name == "CUDA device"]
     assert row.state == state
 
@@ -123,7 +130,7 @@ def test_cupy_that_breaks_when_asked_is_a_finding(versions, monkeypatch):
     fake = types.ModuleType("cupy")
     fake.cuda = types.SimpleNamespace(is_available=is_available)
     monkeypatch.setitem(sys.modules, "cupy", fake)
-    versions["cupy-cuda12x"] = "13.6.0"
+    versions["cupy-cuda12x"] = "14.2.0"
     assert "driver too old" in str(ol.doctor())
 
 
@@ -156,6 +163,39 @@ def test_it_lives_through_a_check_that_raises(monkeypatch, name):
     assert not report.ok
     assert "of all things" in str(report)
     assert report._repr_html_()
+
+
+def test_the_folder_of_compiled_loops_is_named(monkeypatch, tmp_path):
+    pytest.importorskip("numba")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    [row] = checks.check_numba()
+    assert (row.part, row.state) == ("fast", "ok")
+    assert row.detail == f"0 kept in {tmp_path / 'optlab' / 'kernels'}"
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "file"))
+    [row] = checks.check_numba()
+    assert row.state == "missing"
+    assert "NUMBA_CACHE_DIR" in row.mend
+
+
+def test_faster_kernels_are_said_to_be_faster(monkeypatch):
+    from optlab.backend.blas_kernels import Choice, Measured
+
+    slow, fast = Measured("Haswell", 300e-6), Measured("SkylakeX", 160e-6)
+    for choice, state in ((Choice(slow, fast, "SkylakeX"), "slow"), (Choice(fast), "ok")):
+        monkeypatch.setattr(blas_kernels, "compare_kernels", lambda choice=choice: choice)
+        [row] = rows_named("BLAS kernels")
+        assert row.state == state
+        assert ("OPENBLAS_CORETYPE=SkylakeX" in row.mend) == (state == "slow")
+        report = ol.doctor()
+        assert ("BLAS kernels" in report.summary) == (state == "slow")
+        assert report.ok == all(row.state != "broken" for row in report.rows)
+
+
+def test_numba_comes_with_the_first_command_and_alone():
+    wanted = {part: {r.text for r in found} for part, found in checks.requirements().items()}
+    assert wanted["fast"] <= wanted["lab"]
 
 
 def test_no_browser_is_said_with_the_command(monkeypatch):

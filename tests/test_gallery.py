@@ -167,6 +167,7 @@ def test_notebook_runs_from_top_to_bottom(
 
     monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)  # this clone, not another
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))  # no settings of the user
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")  # as `optlab lab` does beside other work
     node = nbformat.read(notebook, as_version=4)
     here = {"metadata": {"path": str(tmp_path)}}
     NotebookClient(node, timeout=300, store_widget_state=False, resources=here).execute()

@@ -77,7 +77,7 @@ ROWS = [
         unit="training step",
         ours=ours,
         peers=[
-            Peer("PyTorch eager, fused Adam", pytorch, "torch", at_least(1.5), threads=(1, 2)),
+            Peer("PyTorch eager, fused Adam", pytorch, "torch", at_least(1.7), threads=(1, 2)),
         ],
     )
 ]

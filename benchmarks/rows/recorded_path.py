@@ -52,7 +52,7 @@ ROWS = [
                 "PyTorch eager, fused Adam, path stored",
                 pytorch,
                 "torch",
-                at_least(5.0),
+                at_least(6.0),
                 threads=(1, 2),
             ),
         ],

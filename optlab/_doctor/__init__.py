@@ -39,6 +39,8 @@ def doctor() -> Report:
         "packages": checks.check_packages,
         "optlab": checks.check_optlab,
         "JupyterLab's extensions": checks.check_lab_extensions,
+        "BLAS threads": checks.check_blas_threads,
+        "BLAS kernels": checks.check_blas_kernels,
         "numba": checks.check_numba,
         "GPU": checks.check_gpu,
         "browser": checks.check_browser,

@@ -78,9 +78,78 @@ def check_lab_extensions() -> Iterable[Row]:
 
 
 def check_numba() -> Iterable[Row]:
-    """Import numba if it is installed."""
-    if installed("numba"):
-        yield from _imports("numba", "fast")
+    """Import numba if it is installed, and look for the folder where compiled loops are kept."""
+    if not installed("numba"):
+        return
+    trouble = list(_imports("numba", "fast"))
+    if trouble:
+        yield from trouble
+        return
+    from optlab.plan.numba_cache import folder
+
+    place = folder()
+    if place is not None:
+        count = len(list(Path(place).glob("*.o")))
+        yield Row("fast", "compiled loops", "ok", f"{count} kept in {place}")
+    else:
+        detail = "no folder to keep them in, so NumPy runs unless numba is asked for"
+        mend = "NUMBA_CACHE_DIR in the environment names a folder that only you may write"
+        yield Row("fast", "compiled loops", "missing", detail, mend)
+
+
+def check_blas_threads() -> Iterable[Row]:
+    """Report how many threads products of matrices use, why, and what that costs here."""
+    from optlab.backend.blas_threads import (
+        blas_threads,
+        set_blas_threads,
+        time_of_a_small_product,
+        why,
+    )
+
+    threads = blas_threads()
+    if threads is None:
+        detail = f"unknown without the package threadpoolctl ({why()})"
+        mend = "OPENBLAS_NUM_THREADS=1 in the environment is best for small networks"
+        yield Row(NEEDED, "BLAS threads", "ok", detail, mend)
+        return
+    detail = f"{threads} ({why()})"
+    if threads == 1:
+        yield Row(NEEDED, "BLAS threads", "ok", detail)
+        return
+    with_all = time_of_a_small_product()
+    set_blas_threads(1)
+    try:
+        alone = time_of_a_small_product()
+    finally:
+        set_blas_threads(threads)
+    detail += (
+        f"; a product of [256, 128] and [128, 128] now takes {1e6 * with_all:.0f} us, with one "
+        f"{1e6 * alone:.0f} us"
+    )
+    mend = "ol.set_blas_threads(1), or OPENBLAS_NUM_THREADS=1 before Python starts"
+    slow = with_all > 1.5 * alone
+    yield Row(NEEDED, "BLAS threads", "slow" if slow else "ok", detail, mend if slow else "")
+
+
+def check_blas_kernels() -> Iterable[Row]:
+    """Report which processor's kernels products of matrices take, and faster ones if there are."""
+    from optlab.backend.blas_kernels import VARIABLE, compare_kernels, why
+
+    choice = compare_kernels()
+    if choice is None:  # MKL, Accelerate and others, which have no such choice
+        return
+    detail, mend = f"OpenBLAS, those for {choice.now.kernels} ({why()})", ""
+    if choice.better is not None:
+        detail += (
+            f"; a product of [256, 256] and [256, 256] takes {1e6 * choice.now.seconds:.0f} us, "
+            f"with those for {choice.better.kernels} {1e6 * choice.better.seconds:.0f} us"
+        )
+        mend = (
+            f"{VARIABLE}={choice.value} in the environment before Python starts"
+            if choice.value
+            else f"take {VARIABLE} out of the environment before Python starts"
+        )
+    yield Row(NEEDED, "BLAS kernels", "slow" if mend else "ok", detail, mend)
 
 
 def check_gpu() -> Iterable[Row]:

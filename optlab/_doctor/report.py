@@ -9,11 +9,12 @@ NEEDED = "needed"  # the part that optlab requires; every other part is an extra
 
 PURPOSES = {
     NEEDED: "the engine",
-    "lab": "notebooks, figures and tables",
+    "lab": "notebooks, figures and tables; numba",
     "store": "traces as Zarr files",
-    "fast": "large optimizer updates as machine loops, compiled by numba",
+    "fast": "numba alone: large optimizer updates as machine loops",
     "cuda12": "NVIDIA GPUs, CUDA 12",
     "cuda13": "NVIDIA GPUs, CUDA 13",
+    "cupy-check": "NVIDIA's compiler, for a test of generated kernels",
     "formats": "safetensors and small float types",
     "parallel": "many processes",
     "course": "assignments",
@@ -32,8 +33,9 @@ class Row:
         ``"needed"``, or the extra that it belongs to.
     name : str
         What was checked.
-    state : {"ok", "missing", "broken"}
-        Missing is a choice (an extra that is not installed); broken is installed and does not work.
+    state : {"ok", "slow", "missing", "broken"}
+        Slow works, and was measured to be faster with a setting. Missing is a choice (an extra that
+        is not installed); broken is installed and does not work.
     detail : str
         The version, or what is wrong.
     mend : str
@@ -55,7 +57,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is broken; an extra that is not installed is not a fault."""
+        """Whether nothing is broken; what is slow, or not installed, is not a fault."""
         return all(row.state != "broken" for row in self.rows)
 
     @property
@@ -64,7 +66,9 @@ class Report:
         broken = [row.name for row in self.rows if row.state == "broken"]
         if broken:
             return f"Not well: {', '.join(broken)}. How to mend it stands beside it."
-        return "All that is installed works."
+        slow = [row.name for row in self.rows if row.state == "slow"]
+        more = f" Faster with another setting: {', '.join(slow)}." if slow else ""
+        return f"All that is installed works.{more}"
 
     def parts(self) -> dict[str, list[Row]]:
         """Return the rows of each part, in the order of the report."""

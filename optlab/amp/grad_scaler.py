@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
+from operator import is_
 from typing import Any
 
 import numpy as np
 
 from optlab.autograd.tape import nodes
 from optlab.autograd.tape.row_sparse import RowSparse
+from optlab.autograd.tensor.conversions import as_setting
 from optlab.autograd.tensor.tensor import Tensor, raw
-from optlab.backend.arrays import as_float
+from optlab.backend.call_recorder import after_backward, effect, live, live_setting
 from optlab.backend.dtypes import widened
+from optlab.plan.undisturbed import undisturbed
 
 #: State of an optimizer's gradients since the last `update`.
 _UNSCALED, _STEPPED = "unscaled", "stepped"
@@ -94,6 +99,8 @@ class GradScaler:
         #: Optimizers since the last update, by identity: their state, and whether all gradients
         #: were finite. The references keep the identities unique.
         self._met: dict[int, tuple[Any, str, bool]] = {}
+        #: The gradients that steps ended by an exception have left unscaled.
+        self._left: dict[int, tuple[list[Any], tuple[Any, str, bool]]] = {}
 
     # A step -------------------------------------------------------------------------------------
 
@@ -109,8 +116,10 @@ class GradScaler:
             raise TypeError(f"scale takes the loss, a Tensor; got {type(var).__name__}.")
         if not self._enable:
             return var
-        return var.astype(widened(var.dtype), copy=False) * self._scale
+        scaled: Tensor = var.astype(widened(var.dtype), copy=False) * live_setting(self, "_scale")
+        return scaled
 
+    @effect
     def unscale_(self, optimizer: Any) -> None:
         """Divide the gradients of an optimizer's parameters by s, and check that all are finite.
 
@@ -123,27 +132,47 @@ class GradScaler:
         """
         if not self._enable:
             return
-        state = self._met.get(id(optimizer), (None, "", True))[1]
+        state = self._state_of(optimizer)
         if state:
             raise RuntimeError(
                 f"the gradients of this {type(optimizer).__name__} were {state} already since the "
                 "last update(): each training step is scale, backward, unscale_ (at most once), "
                 "step, update."
             )
-        finite = True
+        done: list[tuple[Any, Any, bool]] = []
+        try:
+            self._unscale_all(optimizer, done)
+        except BaseException:
+            if done:  # gradients cannot be scaled back to the bit
+                undisturbed(partial(self._unscale_all, optimizer, done))
+            raise
+
+    def _unscale_all(self, optimizer: Any, done: list[tuple[Any, Any, bool]]) -> None:
+        """Divide the gradients of an optimizer by s, but for those that are done.
+
+        `done` lists nodes, their new gradients and whether these are finite.
+        """
+        for node, g, _ in done[-1:]:  # it may not be written yet
+            node.grad = g
+        left = len(done)
         for p in optimizer.parameters:
             node = p.node
             g = None if node is None else node.grad
             if g is None or g is nodes.ZERO:
                 continue
-            g = raw(g)
-            true, is_finite = _unscale(g, self._scale)
-            finite = finite and is_finite
+            if left:
+                left -= 1
+                continue
+            true, is_finite = _unscale(raw(g), self._scale)
             if true.dtype != p.dtype:
                 true = true.astype(p.dtype)
-            node.grad = true if isinstance(true, RowSparse) else Tensor(true)
+            new = true if isinstance(true, RowSparse) else Tensor(true)
+            done.append((node, new, is_finite))
+            node.grad = new
+        finite = all(is_finite for _, _, is_finite in done)
         self._met[id(optimizer)] = (optimizer, _UNSCALED, finite)
 
+    @effect
     def step(self, optimizer: Any) -> None:
         """Call the optimizer's step, unless a gradient is infinite or NaN.
 
@@ -152,9 +181,9 @@ class GradScaler:
         RuntimeError
             If this optimizer already took a step since the last `update`.
         """
-        if self._begin_step(optimizer):
-            optimizer.step()
+        self._take(optimizer, optimizer.step)
 
+    @after_backward
     def minimize(
         self, optimizer: Any, *args: Any, **kwargs: Any
     ) -> tuple[list[Any], list[tuple[Any, Any]]]:
@@ -179,26 +208,60 @@ class GradScaler:
         if not getattr(loss.node, "backward_done", False):
             loss.backward()
         done: tuple[list[Any], list[tuple[Any, Any]]] = ([], [])
-        if self._begin_step(optimizer):
-            done = optimizer.minimize(*args, **kwargs)
-        self.update()
+        before = self._state_of(optimizer)
+        try:
+            done = self._take(optimizer, partial(optimizer.minimize, *args, **kwargs)) or done
+            self.update()
+        except BaseException:
+            if before != _STEPPED and self._state_of(optimizer) == _STEPPED:
+                self.update()
+            raise
         return done
 
-    def _begin_step(self, optimizer: Any) -> bool:
-        """Record the step of an optimizer, and return whether it is to be taken."""
+    def _state_of(self, optimizer: Any) -> str:
+        """Return what was done with an optimizer's gradients since the last update."""
+        return self._met.get(id(optimizer), (None, "", True))[1]
+
+    def _take(self, optimizer: Any, step: Callable[[], Any]) -> Any:
+        """Take a step of an optimizer if its gradients are finite, and record it.
+
+        After an exception it is recorded if it was taken.
+        """
         if not self._enable:
-            return True
-        if self._met.get(id(optimizer), (None, "", True))[1] == _STEPPED:
+            return step()
+        if self._state_of(optimizer) == _STEPPED:
             raise RuntimeError(
                 f"this {type(optimizer).__name__} took a step already since the last update(); "
                 "call scaler.update() once after the steps of all optimizers."
             )
-        if id(optimizer) not in self._met:
-            self.unscale_(optimizer)
-        finite = self._met[id(optimizer)][2]
-        self._met[id(optimizer)] = (optimizer, _STEPPED, finite)
-        return finite
+        before, by_user = _step_counts(optimizer), id(optimizer) in self._met
+        try:
+            if not by_user:
+                self._unscale_once(optimizer)
+            finite = self._met[id(optimizer)][2]
+            result = step() if finite else None
+            self._met[id(optimizer)] = (optimizer, _STEPPED, finite)
+        except BaseException:
+            met = self._met.get(id(optimizer))
+            if met is not None and _step_counts(optimizer) != before:
+                self._met[id(optimizer)] = (optimizer, _STEPPED, met[2])
+            elif met is not None and not by_user and met[1] == _UNSCALED:
+                # The next step may be with these gradients, or with those of another backward pass.
+                self._left[id(optimizer)] = (_gradients(optimizer), met)
+                del self._met[id(optimizer)]
+            raise
+        return result
 
+    def _unscale_once(self, optimizer: Any) -> None:
+        """Unscale gradients, unless a step that an exception has ended left them unscaled."""
+        held, met = self._left.get(id(optimizer), ([], None))
+        now = _gradients(optimizer)
+        if met is not None and len(now) == len(held) and all(map(is_, now, held)):
+            self._met[id(optimizer)] = met
+        else:
+            self.unscale_(optimizer)
+
+    @effect
     def update(self) -> None:
         """Adapt s to the outcome of the steps since the last update.
 
@@ -215,28 +278,25 @@ class GradScaler:
                 "gradients."
             )
         finite = all(is_finite for _, _, is_finite in self._met.values())
-        self._met = {}
+        scale, good, bad = self._scale, self._good_steps, self._bad_steps
         if not self._dynamic:
-            return
-        if finite:
-            self._bad_steps = 0
-            self._good_steps += 1
-            if self._good_steps >= self._incr_every_n_steps:
-                self._good_steps = 0
-                self._multiply_scale(self._incr_ratio)
+            pass
+        elif finite:
+            good, bad = good + 1, 0
+            if good >= self._incr_every_n_steps:
+                good, scale = 0, self._multiplied(self._incr_ratio)
         else:
-            self._good_steps = 0
-            self._bad_steps += 1
-            if self._bad_steps >= self._decr_every_n_nan_or_inf:
-                self._bad_steps = 0
-                self._multiply_scale(self._decr_ratio)
+            good, bad = 0, bad + 1
+            if bad >= self._decr_every_n_nan_or_inf:
+                bad, scale = 0, self._multiplied(self._decr_ratio)
+        # In one call, so that an interrupt finds all of it before or after.
+        vars(self).update(_met={}, _left={}, _scale=scale, _good_steps=good, _bad_steps=bad)
 
-    def _multiply_scale(self, ratio: float) -> None:
-        """Multiply s, within the normal range of float32."""
+    def _multiplied(self, ratio: float) -> float:
+        """Return s multiplied, within the normal range of float32."""
         largest, smallest = float(np.finfo(np.float32).max), float(np.finfo(np.float32).tiny)
         scale = self._scale * ratio
-        if smallest <= scale <= largest:
-            self._scale = scale
+        return scale if smallest <= scale <= largest else self._scale
 
     # Settings -----------------------------------------------------------------------------------
 
@@ -248,6 +308,7 @@ class GradScaler:
         """Return whether s changes during training."""
         return self._dynamic
 
+    @live
     def get_loss_scaling(self) -> float:
         """Return the current s."""
         return self._scale
@@ -258,7 +319,7 @@ class GradScaler:
 
     def set_init_loss_scaling(self, new_init_loss_scaling: float) -> None:
         """Set the initial and the current s."""
-        scale = as_float(new_init_loss_scaling, "init_loss_scaling")
+        scale = as_setting(new_init_loss_scaling, "init_loss_scaling")
         if not 0 < scale < math.inf:
             raise ValueError(f"init_loss_scaling must be finite and greater than 0; got {scale!r}.")
         self._init_loss_scaling = self._scale = scale
@@ -269,7 +330,7 @@ class GradScaler:
 
     def set_incr_ratio(self, new_incr_ratio: float) -> None:
         """Set the factor of s after enough good steps: more than 1."""
-        ratio = as_float(new_incr_ratio, "incr_ratio")
+        ratio = as_setting(new_incr_ratio, "incr_ratio")
         if not 1 < ratio < math.inf:
             raise ValueError(f"incr_ratio must be greater than 1; got {ratio!r}.")
         self._incr_ratio = ratio
@@ -280,7 +341,7 @@ class GradScaler:
 
     def set_decr_ratio(self, new_decr_ratio: float) -> None:
         """Set the factor of s after steps that overflowed: between 0 and 1."""
-        ratio = as_float(new_decr_ratio, "decr_ratio")
+        ratio = as_setting(new_decr_ratio, "decr_ratio")
         if not 0 < ratio < 1:
             raise ValueError(f"decr_ratio must lie between 0 and 1; got {ratio!r}.")
         self._decr_ratio = ratio
@@ -375,9 +436,20 @@ def _unscale(g: Any, scale: float) -> tuple[Any, bool]:
     return g.astype(widened(g.dtype)) * (1.0 / scale), finite
 
 
+def _gradients(optimizer: Any) -> list[Any]:
+    """Return what the parameters of an optimizer hold as gradients."""
+    return [None if p.node is None else p.node.grad for p in optimizer.parameters]
+
+
+def _step_counts(optimizer: Any) -> list[Any]:
+    """Return the step counts of all parameters of an optimizer."""
+    groups = getattr(optimizer, "groups", ())
+    return [list(flat.t) for group in groups for flat in getattr(group, "arenas", ())]
+
+
 def _whole_number(value: Any, name: str, least: int = 1) -> int:
     """Validate an integer that is at least `least`, and return it."""
-    count = int(as_float(value, name))
+    count = int(as_setting(value, name))
     if count != value or count < least:
         raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}.")
     return count

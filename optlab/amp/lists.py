@@ -10,10 +10,14 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from importlib import import_module
 
+import numpy as np
+
 from optlab.autograd.operation import TABLE
 
 _CONVOLUTIONS = "convolution biased_convolution convolution_input"
 _OF_CLASSES = "picked picked_rows"
+_CROSS_ENTROPY = f"cross_entropy log_softmax {_OF_CLASSES}"  # the first for large scores
+_MAX_POOL = "max_pool max_pool_with_indices"
 _SUMS = "sum nansum cumsum nancumsum"
 _NORMS = "euclidean_norm power_norm nuclear_norm hypot_reduce"
 
@@ -64,8 +68,8 @@ ALIASES: dict[str, str] = {
     "group_norm": "standardize",
     "instance_norm": "standardize",
     "rms_norm": "rescale",
-    "cross_entropy": f"log_softmax {_OF_CLASSES}",
-    "softmax_with_cross_entropy": f"log_softmax {_OF_CLASSES}",
+    "cross_entropy": _CROSS_ENTROPY,
+    "softmax_with_cross_entropy": _CROSS_ENTROPY,
     "nll_loss": _OF_CLASSES,
     "binary_cross_entropy": "binary",
     "binary_cross_entropy_with_logits": "with_logits with_weighted_logits",
@@ -76,15 +80,15 @@ ALIASES: dict[str, str] = {
     "avg_pool1d": "average_pool",
     "avg_pool2d": "average_pool",
     "avg_pool3d": "average_pool",
-    "max_pool1d": "max_pool",
-    "max_pool2d": "max_pool",
-    "max_pool3d": "max_pool",
+    "max_pool1d": _MAX_POOL,
+    "max_pool2d": _MAX_POOL,
+    "max_pool3d": _MAX_POOL,
 }
 
 #: Products, for whose cost 16 bits are used; they accumulate in float32 anyway.
-WHITE = (
-    "linear matmul dot vecdot matvec vecmat einsum conv2d scaled_dot_product_attention"
-).split()
+WHITE = "linear matmul dot vecdot einsum conv2d scaled_dot_product_attention".split()
+if hasattr(np, "matvec"):  # since NumPy 2.2
+    WHITE += ["matvec", "vecmat"]
 
 #: Operations that overflow easily, or lose digits in long sums.
 BLACK = (

@@ -27,9 +27,17 @@ room                   what it holds
 ``schedules.py``, ``schedule_costs.py``, ``reversal.py``, ``reversal_actions.py`` and ``sparse.py``
 are documented module paths of what lies in these rooms.
 
+Plain NumPy arrays beside Tensors may be written to between forward and backward: one of up to 1 MB
+is copied where a rule needs it later, and of a larger one a checksum of all its elements is
+compared when backward reads it, so that backward raises a RuntimeError rather than use other
+numbers. The checksum takes about as long as a copy; a read-only array
+(``x.flags.writeable = False``) that owns its memory needs none.
+
 To find the rule of a function: ``optlab rules tanh``, or `rule_of`; all of them are listed in
 ``rules/README.md``.
 """
+
+from typing import Any as _Any
 
 from optlab.autograd.function import Function
 from optlab.autograd.operation import rule
@@ -63,13 +71,16 @@ from optlab.autograd.transforms.functional import grad, hvp, jvp, value_and_grad
 from optlab.autograd.transforms.gradcheck import check_grad
 from optlab.autograd.transforms.jacobian import hessian, jacobian
 from optlab.autograd.transforms.vmap import ensemble, members, vmap
+from optlab.backend.ensemble.registry import composed as _composed_of_ensembles
+from optlab.backend.foreign_arguments import hint as _hint
 from optlab.backend.memory.allocator import keep_freed_memory as _keep_freed_memory
 from optlab.backend.namespaces import set_module as _set_module
+from optlab.backend.wrong_arguments import explain_all as _explain_all
 
 _keep_freed_memory()
 
 
-def _dispatch() -> object:
+def _dispatch() -> _Any:
     """Load the answers to NumPy's calls, with all composed functions: 65 ms or more."""
     from optlab.autograd import dispatch
 
@@ -77,6 +88,9 @@ def _dispatch() -> object:
 
 
 answer_with(_dispatch)
+_composed_of_ensembles.append(
+    lambda function, args, kwargs: _dispatch().composed_of_ensembles(function, args, kwargs)
+)
 
 __all__ = [
     "AnomalyError", "Function", "MemoryBudgetError", "RecomputationError", "RowSparse", "Tensor",
@@ -87,4 +101,5 @@ __all__ = [
     "value_and_grad", "vjp", "vmap", "zeros",
 ]  # fmt: skip
 
+_explain_all(globals(), _hint, classes=False)  # Tensors are made in every operation
 _set_module(__name__)

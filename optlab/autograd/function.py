@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.operation import Operation, Recipe
-from optlab.autograd.tape import anomaly_mode, multi_output, versions
+from optlab.autograd.tape import anomaly_mode, multi_output, versions, views
 from optlab.autograd.tape.base import needs_grad
 from optlab.autograd.tape.grad_mode import grad_mode, recording
 from optlab.autograd.tape.hooks import read_only
@@ -173,7 +173,7 @@ class Function:
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run the operation, and record it if a gradient is needed."""
         if slow_path.any:
-            versions.check_fresh(args)
+            views.check_fresh(args)
         if any(isinstance(x, Tensor) and x.node is not None for x in kwargs.values()):
             raise TypeError(
                 f"{cls.__name__}.apply got a Tensor that needs a gradient by keyword; gradients go "
@@ -243,6 +243,7 @@ def _node_of(
     recipe = Recipe(operation, sum(1 << i for i, edge in enumerate(edges) if edge is not None))
     # The node saves the context itself, so that backward frees it with the node.
     recipe.sources = (len(args) + 1,)
+    recipe.of_user = True
     recipe.joint = lambda g, saved, static: _gradients(cls, saved[0], g, edges)
     first = next((x for x in outputs if is_floating(x.dtype)), outputs[0])
     shape = () if many else outputs[0].shape

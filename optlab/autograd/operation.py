@@ -60,18 +60,22 @@ class Recipe:
     """
 
     __slots__ = (
-        "constants", "joint", "needs_shapes", "over", "pullbacks", "runs_backward", "saved_inputs",
-        "select", "sources",
+        "calls", "constants", "joint", "needs_shapes", "of_user", "over", "pullbacks",
+        "runs_backward", "saved_inputs", "select", "sources",
     )  # fmt: skip
 
     def __init__(self, operation: Operation, mask: int) -> None:
         names = operation.inputs
+        #: Whether its rule is the user's, as that of `autograd.Function`.
+        self.of_user = False
         arity = len(names)
         place = {name: i for i, name in enumerate(names)}
         place["y"] = arity
         place |= {f"{name}_shape": arity + 1 + i for i, name in enumerate(names)}
         if operation.several:
             place |= {f"y{i}": 2 * arity + 1 + i for i in range(_OUTPUTS)}
+        #: The rule behind each callable, with the saved values and static arguments that it reads.
+        self.calls: dict[Run, tuple[Pullback, tuple[int, ...], tuple[str, ...]]] = {}
         needs = tuple(bool(mask >> position & 1) for position in range(arity))
         sources: list[int] = []
 
@@ -87,7 +91,9 @@ class Recipe:
                     static.append(name)
             if "needs" in _arguments_read(pullback):
                 pullback = partial(pullback, needs=needs)
-            return _runner(pullback, tuple(reads), tuple(static))
+            run = _runner(pullback, tuple(reads), tuple(static))
+            self.calls[run] = (pullback, tuple(reads), tuple(static))
+            return run
 
         wanted = [position for position in range(arity) if needs[position]]
         #: Whether `joint` runs a backward pass itself, which accumulates into pending gradients.
@@ -101,7 +107,7 @@ class Recipe:
             assert pullback is not None
             self.joint, self.over = runner(pullback), runner(operation.over)
             chosen: list[Any] = [(0, lambda g, saved, static: g)]
-        elif operation.joint is not None:
+        elif operation.joint is not None and (all(needs) or not operation.pullbacks):
             self.joint = runner(operation.joint)
             chosen = [(position, lambda g, saved, static, i=position: g[i]) for position in wanted]
         else:
@@ -202,7 +208,8 @@ class Operation:
     several : bool
         Whether `forward` returns a tuple of arrays.
     joint : callable or None
-        One rule that returns the gradients of all inputs, in place of `pullbacks`.
+        One rule that returns the gradients of all inputs: in place of `pullbacks`, or, if there are
+        any, where all gradients are needed.
     over : callable or None
         The rule of the only input, in a form that may write over the incoming gradient.
     """
@@ -314,6 +321,24 @@ def as_single_operation(function: Callable[..., Any], *args: Any, **kwargs: Any)
     return function(*args, **kwargs)
 
 
+def _input_names(count: int) -> list[str]:
+    """Return names for the inputs of a function: x, a b, or a b c."""
+    return ["x"] if count == 1 else list("abcdefghij"[:count])
+
+
+def rule_call(name: str, inputs: int) -> str:
+    """Return how a user gives a function of so many inputs its rule.
+
+    Examples
+    --------
+    >>> rule_call("jv", 2)
+    'optlab.autograd.rule(jv, lambda g, a, b: g * ..., lambda g, a, b: g * ...)'
+    """
+    arguments = ", ".join(["g", *_input_names(inputs)])
+    pullbacks = ", ".join([f"lambda {arguments}: g * ..."] * inputs)
+    return f"optlab.autograd.rule({name}, {pullbacks})"
+
+
 def rule(
     function: Callable[..., Any],
     *pullbacks: Pullback | None,
@@ -333,9 +358,10 @@ def rule(
     function
         The function of NumPy or optlab that users call.
     pullbacks
-        One for each input, in plain NumPy; their argument names declare what they read.
+        One for each input, in plain NumPy; their argument names declare what they read. None for an
+        input that has no derivative.
     inputs
-        The names of the inputs, separated by spaces; by default ``x``, or ``a b``.
+        The names of the inputs, separated by spaces; by default ``x``, ``a b``, ``a b c``.
     static
         The names of the arguments that are not arrays, in positional order.
     forward
@@ -346,15 +372,30 @@ def rule(
         Whether the function returns a tuple of arrays.
     joint
         One rule that returns the gradients of all inputs as a tuple (None for an input without a
-        derivative), in place of `pullbacks`; requires `inputs`.
+        derivative); requires `inputs`. Without `pullbacks` it is the only rule; with them it runs
+        where the gradients of all inputs are needed.
     over
         For one input: the same rule for large NumPy arrays, with the same arguments, that may write
         its result over `g`. It runs where `g` has no other reference.
     name : str
         The name of the operation; by default that of the function, without leading underscores.
 
+    Raises
+    ------
+    TypeError
+        If a ufunc has another number of inputs than there are pullbacks.
+
     Examples
     --------
+    A ufunc of another package, with its derivative by the second input alone:
+
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> hyp = np.frompyfunc(lambda a, b: (a * a + b * b) ** 0.5, 2, 1)
+    >>> _ = ol.autograd.rule(hyp, None, lambda g, y, b: g * b / y)
+
+    A function of one's own:
+
     >>> import numpy as np
     >>> import optlab as ol
     >>> def cube(x):
@@ -366,7 +407,13 @@ def rule(
     >>> t.grad.item()
     12.0
     """
-    names = inputs.split() or (["x"] if len(pullbacks) == 1 else ["a", "b"])
+    count = getattr(function, "nin", None)
+    if count is not None and joint is None and len(pullbacks) + len(static.split()) != count:
+        raise TypeError(
+            f"{function.__name__} has {count} inputs, and needs one pullback for each: got "
+            f"{len(pullbacks)}. Write {rule_call(function.__name__, count)}."
+        )
+    names = inputs.split() or _input_names(len(pullbacks))
     operation = Operation(
         name or function.__name__.lstrip("_"),
         forward or function,

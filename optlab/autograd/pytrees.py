@@ -101,7 +101,7 @@ def leaves_like(tree: Any, x: Any, what: str, owner: str) -> list[Any]:
         If they differ; the message calls the two `what` and `owner`.
     """
     parts, _ = flatten(tree)
-    given = _parts_like(tree, x, what, owner)
+    given = parts_like(tree, x, what, owner)
     for part, one in zip(parts, given, strict=True):
         if np.shape(part) != np.shape(one):
             raise ValueError(
@@ -110,8 +110,14 @@ def leaves_like(tree: Any, x: Any, what: str, owner: str) -> list[Any]:
     return given
 
 
-def _parts_like(tree: Any, x: Any, what: str, owner: str) -> list[Any]:
-    """Flatten `x` by the structure of `tree`; a list at a leaf of `tree` counts as an array."""
+def parts_like(tree: Any, x: Any, what: str, owner: str) -> list[Any]:
+    """Flatten `x` by the structure of `tree`; a list at a leaf of `tree` counts as an array.
+
+    Raises
+    ------
+    TypeError
+        If the structures differ; the message calls the two `what` and `owner`.
+    """
     if not is_container(tree):
         return [x]
     if type(x) is not type(tree):
@@ -128,5 +134,5 @@ def _parts_like(tree: Any, x: Any, what: str, owner: str) -> list[Any]:
     return [
         found
         for branch, part in zip(tree, x, strict=True)
-        for found in _parts_like(branch, part, what, owner)
+        for found in parts_like(branch, part, what, owner)
     ]

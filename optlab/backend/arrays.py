@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from optlab.backend.call_recorder import here
 from optlab.backend.device import device_of
 from optlab.backend.errors import EnsembleError
 
@@ -46,8 +47,10 @@ def owner_of(array: Any) -> Any:
     while (name := getattr(type(array), "holds", None)) is not None:  # an ensemble
         array = getattr(array, name)
     base = getattr(array, "base", None)
-    while base is not None and hasattr(base, "dtype"):
-        array, base = base, getattr(base, "base", None)
+    while base is not None:
+        if hasattr(base, "dtype"):  # as_strided puts an object of its own between view and array
+            array = base
+        base = getattr(base, "base", None)
     return array
 
 
@@ -86,6 +89,8 @@ def copied(x: Any, dtype: Any = None) -> Any:
     >>> copied([1, 2], "float32")
     array([1., 2.], dtype=float32)
     """
+    if here.recorder is not None and hasattr(x, "shape"):
+        return here.recorder.copied(x, dtype)
     if isinstance(x, np.ndarray) or not hasattr(x, "__array_function__"):
         return np.array(x, dtype)
     return x.astype(x.dtype if dtype is None else dtype)
@@ -156,6 +161,8 @@ def as_float(value: Any, name: str) -> float:
     >>> as_float(np.float32(0.5), "learning_rate")
     0.5
     """
+    if getattr(value, "is_traced", False):
+        return value  # type: ignore[no-any-return]
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         try:
             return float(value)
@@ -184,7 +191,7 @@ def exact_sum(numbers: Iterable[float]) -> float:
 
     Examples
     --------
-    >>> exact_sum([1e16, 1.0, -1e16]), sum([1e16, 1.0, -1e16])
+    >>> exact_sum([1e16, 1.0, -1e16]), 1e16 + 1.0 - 1e16
     (1.0, 0.0)
     >>> exact_sum([math.inf, 1.0])
     inf

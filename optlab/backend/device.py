@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from optlab.backend.extras import missing
+
 
 class DeviceError(RuntimeError):
     """A device that cannot be used: what is missing, and how to install it."""
@@ -223,9 +225,8 @@ def _cupy() -> Any:
         if error.name != "cupy":
             raise DeviceError(f"CuPy is installed but lacks {error.name}. {_DOCTOR}") from error
         raise DeviceError(
-            "GPUs are reached through CuPy, which is not installed. Where there is an NVIDIA GPU: "
-            'pip install "optlab[cuda12]" (or "optlab[cuda13]", as the driver: `nvidia-smi` shows '
-            f"its CUDA version). {_DOCTOR}"
+            f"{missing('A GPU of NVIDIA', 'cupy')} Or 'optlab[cuda13]', as the driver: "
+            f"`nvidia-smi` shows its CUDA version. {_DOCTOR}"
         ) from error
     except ImportError as error:
         raise DeviceError(

@@ -13,10 +13,10 @@ render their own results, as plotting backends do for pandas.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
+
+from optlab.backend.extras import needed_for
 
 GROUP = "optlab.renderers"
 """The entry point group in which packages declare what they render."""
@@ -75,19 +75,6 @@ def register(name: str, renderer: Renderer) -> None:
     _renderers[name] = renderer
 
 
-@contextmanager
-def naming_the_extra() -> Iterator[None]:
-    """Name the extra that pictures need in the error for a library that is not installed."""
-    try:
-        yield
-    except ModuleNotFoundError as missing:
-        if (missing.name or "").partition(".")[0] == "optlab":
-            raise  # a defect of optlab, which no installation would mend
-        raise ModuleNotFoundError(
-            f"pictures need the extra lab: pip install 'optlab[lab]' ({missing})", name=missing.name
-        ) from missing
-
-
 def renderer(name: str) -> Renderer:
     """Return the renderer of results of kind `name`.
 
@@ -121,7 +108,7 @@ def renderer(name: str) -> Renderer:
 
     declared = entry_points(group=GROUP)
     for entry in declared.select(name=name):
-        with naming_the_extra():
+        with needed_for(f"A picture of a {name.replace('_', ' ')}"):
             found: Renderer = entry.load()
         register(name, found)
         return found

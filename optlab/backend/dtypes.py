@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from optlab.backend.extras import needed_for
+
 float16, float32 = np.dtype(np.float16), np.dtype(np.float32)
 
 
@@ -25,6 +27,8 @@ def dtype_named(dtype: Any) -> np.dtype:
 
     Raises
     ------
+    TypeError
+        If there is no such dtype.
     ModuleNotFoundError
         If it is bfloat16 and ml_dtypes is not installed; the message says how to install it.
 
@@ -35,16 +39,15 @@ def dtype_named(dtype: Any) -> np.dtype:
     """
     found: np.dtype
     if not isinstance(dtype, str) or dtype != "bfloat16":
-        found = np.dtype(dtype)
+        try:
+            found = np.dtype(dtype)
+        except TypeError:
+            raise TypeError(
+                f"dtype={dtype!r} is no dtype: write a name such as dtype='float32' or 'int64'."
+            ) from None
         return found
-    try:
+    with needed_for("bfloat16, which NumPy itself does not have,"):
         import ml_dtypes
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "NumPy itself does not have bfloat16; the package ml_dtypes has: pip install ml_dtypes "
-            "(or pip install 'optlab[formats]'). float16 needs nothing.",
-            name="ml_dtypes",
-        ) from error
     found = np.dtype(ml_dtypes.bfloat16)
     return found
 

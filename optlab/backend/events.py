@@ -8,15 +8,41 @@ The engine publishes and does not know its listeners; recorders, ledgers and deb
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 Listener = Callable[..., None]
 
-#: Serializes subscriptions from several threads.
-_lock = threading.Lock()
+
+class Subscription:
+    """One subscription of a listener: `remove` ends it, and so does the end of a ``with`` block.
+
+    Examples
+    --------
+    >>> rang = Event("the bell rang")
+    >>> handle = rang.subscribe(print)
+    >>> rang.publish("ding")
+    ding
+    >>> handle.remove()
+    >>> rang.publish("ding")
+    """
+
+    __slots__ = ("_event", "_key")
+
+    def __init__(self, event: Event, key: object) -> None:
+        self._event, self._key = event, key
+
+    def remove(self) -> None:
+        """End the subscription; a second call does nothing."""
+        self._event._subscribed.pop(self._key, None)
+        self._event._renew()
+
+    def __enter__(self) -> Subscription:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.remove()
 
 
 class Event:
@@ -39,24 +65,40 @@ class Event:
     ()
     """
 
-    __slots__ = ("listeners", "name")
+    __slots__ = ("_subscribed", "listeners", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.listeners: tuple[Listener, ...] = ()
+        self._subscribed: dict[object, Listener] = {}  # in order; one listener may be there twice
 
-    def subscribe(self, listener: Listener) -> None:
-        """Call `listener` at every publication from now on."""
-        with _lock:
-            self.listeners = (*self.listeners, listener)
+    def subscribe(self, listener: Listener) -> Subscription:
+        """Call `listener` at every publication from now on; return the handle that ends it."""
+        if not callable(listener):
+            raise TypeError(
+                f"a listener is a function; got {listener!r}. Write "
+                "event.subscribe(lambda *what: ...)."
+            )
+        key = object()
+        self._subscribed[key] = listener
+        self._renew()
+        return Subscription(self, key)
 
     def unsubscribe(self, listener: Listener) -> None:
         """Remove one subscription of `listener`; ignore a listener that is not subscribed."""
-        with _lock:
-            remaining = list(self.listeners)
-            if listener in remaining:
-                remaining.remove(listener)
-            self.listeners = tuple(remaining)
+        for key, other in list(self._subscribed.items()):
+            if other == listener and self._subscribed.pop(key, None) is not None:
+                break
+        self._renew()
+
+    def _renew(self) -> None:
+        """Set `listeners` to what is subscribed.
+
+        Without a lock, which an interrupt could leave locked: a thread that was overtaken by
+        another finds that the listeners are not those that are subscribed, and sets them again.
+        """
+        while self.listeners != (now := tuple(self._subscribed.values())):
+            self.listeners = now
 
     @contextmanager
     def subscribed(self, listener: Listener) -> Iterator[None]:
@@ -108,6 +150,9 @@ backward_pass_ended = Event("a backward pass ended")
 #: `optlab.autograd.remat.tensors`.
 operation_recomputed = Event("an operation ran again")
 
+#: A backward pass that adds to the gradients of leaves is about to start: ``publish()``.
+backward_starts = Event("backward starts")
+
 #: A backward pass is finished: ``publish(value, leaves)`` with the array that it started from and
 #: the leaves that received a gradient.
 backward_finished = Event("backward finished")
@@ -130,3 +175,45 @@ gradients_cleared = Event("gradients were cleared")
 #: or what an optimizer holds while it calls a closure; `role` as in `optlab.backend.memory.ledger`,
 #: `phase` is "step" if an optimizer created it, and empty if it belongs to what runs now.
 array_kept = Event("an array stays")
+
+
+def subscribe(event: str | Event, listener: Listener) -> Subscription:
+    """Call `listener` at every publication of an event from now on (``ol.events.subscribe``).
+
+    Parameters
+    ----------
+    event : str or Event
+        An event, or its name here: ``"step_taken"``, ``"backward_finished"``, ...
+    listener : callable
+        Takes what the event publishes. It must not change what it is given.
+
+    Returns
+    -------
+    Subscription
+        Its ``remove()``, or the end of a ``with`` block, ends the subscription.
+
+    Raises
+    ------
+    ValueError
+        If there is no event of that name; the message lists the names.
+    TypeError
+        If `event` is neither a name nor an event, or `listener` cannot be called.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> w = ol.Parameter([3.0], name="w")
+    >>> losses = []
+    >>> with ol.events.subscribe("backward_finished", lambda value, leaves: losses.append(value)):
+    ...     (w * w).sum().backward()
+    >>> float(losses[0])
+    9.0
+    """
+    if isinstance(event, str):
+        known = {name: x for name, x in globals().items() if isinstance(x, Event)}
+        if event not in known:
+            raise ValueError(f"there is no event {event!r}; there are {', '.join(known)}.")
+        event = known[event]
+    if not isinstance(event, Event):
+        raise TypeError(f"subscribe takes an event or its name; got {type(event).__name__}.")
+    return event.subscribe(listener)

@@ -35,7 +35,8 @@ class _Definition:
     """``__wrapped__`` of a class: a stand-in with the name and the module of its definition.
 
     `inspect.getsource` looks for the source of a class in the file of its ``__module__``, but
-    follows ``__wrapped__`` first. So ``ol.optimizer.Adam??`` shows the rule in a notebook.
+    follows ``__wrapped__`` first (until Python 3.12; IPython does with every Python). So
+    ``ol.optimizer.Adam??`` shows the rule in a notebook.
     """
 
     def __init__(self, cls: type) -> None:
@@ -45,6 +46,9 @@ class _Definition:
             "__qualname__": cls.__qualname__,
             "__signature__": _Signature(self),  # `inspect.signature` comes here, too
         }
+        line = vars(cls).get("__firstlineno__")  # since Python 3.13; a new __module__ removes it
+        if line is not None:
+            self.names["__firstlineno__"] = line
         self.hidden = False
 
     def __get__(self, instance: Any, owner: Any) -> type:

@@ -17,13 +17,14 @@ that name alone.
 
 from __future__ import annotations
 
-import copy
 import itertools
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from optlab.backend.call_recorder import effect, here
 
 if TYPE_CHECKING:
     import numpy as np
@@ -65,35 +66,38 @@ class Key(NamedTuple):
 class Stream:
     """The draws of one scope, numbered from 0; other threads have their own numbering below it."""
 
-    __slots__ = ("draws", "epochs", "key", "loaders", "owner", "threads", "visitors")
+    __slots__ = ("claimed", "draws", "epochs", "key", "loaders", "owner", "threads", "visitors")
 
     def __init__(self, key: Key, draws: int = 0, epochs: Sequence[int] = ()) -> None:
         self.key = key
-        self.draws = itertools.count(draws)
+        self.draws = draws
         #: How many epochs each data loader has yielded, by its number; and how many loaders.
         self.epochs = dict(enumerate(epochs))
         self.loaders = 0
+        self.claimed: set[int] = set()
         self.owner = threading.get_ident()
         self.visitors = itertools.count()
         self.threads: threading.local | None = None
 
     def next_loader(self) -> int:
         """Return the number of a new data loader in this stream."""
+        while self.loaders in self.claimed:
+            self.loaders += 1
         self.loaders += 1
         return self.loaders - 1
 
-    def next_epoch(self, loader: int) -> int:
-        """Count the epochs of a data loader."""
-        epoch = self.epochs.get(loader, 0)
-        self.epochs[loader] = epoch + 1
-        return epoch
+    def claim_loader(self, number: int) -> None:
+        """Give a number to a data loader that continues a saved run: no new one gets it."""
+        self.claimed.add(number)
 
     def next_key(self) -> Key:
         """Return the key of the next draw."""
         if threading.get_ident() != self.owner:
             return self._of_this_thread().next_key()
         seed, path = self.key
-        return Key(seed, (*path, next(self.draws)))
+        draw = self.draws
+        self.draws = draw + 1
+        return Key(seed, (*path, draw))
 
     def _of_this_thread(self) -> Stream:
         """Return the stream of a thread other than the one that owns this stream."""
@@ -196,6 +200,7 @@ def seed(n: int) -> Generator:
     return _start_from(n)
 
 
+@effect
 def _start_from(n: Any) -> Generator:
     try:
         n = int(n.__index__())
@@ -237,10 +242,8 @@ def bookmark() -> Bookmark:
     ...     print(next_key() == drawn)
     True
     """
-    stream = current_stream()
-    if threading.get_ident() != stream.owner:
-        stream = stream._of_this_thread()
-    return Bookmark(stream.key, next(copy.copy(stream.draws)), _scopes.get() is not None)
+    stream = stream_of_this_thread()
+    return Bookmark(stream.key, stream.draws, _scopes.get() is not None)
 
 
 @contextmanager
@@ -265,6 +268,8 @@ def seed_from_entropy() -> None:
 
 def next_key() -> Key:
     """Return a fresh key: the next of the innermost `scope`, or of the program."""
+    if here.recorder is not None:
+        return here.recorder.next_key()  # type: ignore[no-any-return]
     return current_stream().next_key()
 
 
@@ -281,6 +286,12 @@ def current_stream() -> Stream:
         assert _root is not None
         stream = _root
     return stream
+
+
+def stream_of_this_thread() -> Stream:
+    """Return the stream that numbers the draws of this thread."""
+    stream = current_stream()
+    return stream if threading.get_ident() == stream.owner else stream._of_this_thread()
 
 
 def program_stream() -> Stream | None:

@@ -6,10 +6,10 @@ keys, and how draws are counted.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from optlab.backend.call_recorder import effect
 from optlab.backend.random import Key, Stream, program_stream, set_stream
 
 
@@ -41,14 +41,14 @@ def get_rng_state() -> dict[str, Any]:
     True
     """
     stream = _outside_scopes("get_rng_state")
-    draws = copy.copy(stream.draws)
     return {
         "seed": stream.key.seed,
-        "draws": next(draws),
+        "draws": stream.draws,
         "epochs": [stream.epochs.get(i, 0) for i in range(max(stream.epochs, default=-1) + 1)],
     }
 
 
+@effect
 def set_rng_state(state: Mapping[str, Any]) -> None:
     """Continue the random numbers from a state of `get_rng_state`, also in another process.
 

@@ -1,4 +1,4 @@
-"""Lists of things as text, for messages."""
+"""Text for messages and labels: lists of things, one line of any text."""
 
 from __future__ import annotations
 
@@ -41,3 +41,52 @@ def or_list(options: Iterable[Any]) -> str:
     "'min' or 'max'"
     """
     return and_list(map(repr, options), "or")
+
+
+def one_line(text: str, most: int = 60) -> str:
+    r"""Return any text as one line of printable characters, cut after `most`.
+
+    Line breaks, control characters, direction marks and lone surrogates (which no file, browser or
+    font can take) become spaces.
+
+    Examples
+    --------
+    >>> one_line("two\nlines"), one_line("a rather long name", most=9), one_line(" ")
+    ('two lines', 'a rather…', '(no name)')
+    """
+    printable = "".join(letter if letter.isprintable() else " " for letter in text[: 10 * most])
+    words = " ".join(printable.split())
+    if len(words) > most or len(text) > 10 * most:
+        words = words[: most - 1].rstrip() + "…"
+    return words or "(no name)"
+
+
+def encodable(text: str) -> str:
+    r"""Return a text that UTF-8 can encode: lone surrogates become question marks.
+
+    Examples
+    --------
+    >>> encodable("a\ud800b")
+    'a?b'
+    """
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def unique_lines(names: Iterable[str], most: int = 60) -> dict[str, str]:
+    r"""Return `one_line` of each name, numbered where two would be equal.
+
+    Examples
+    --------
+    >>> unique_lines(["a", "b\n", "b", "b "])
+    {'a': 'a', 'b\n': 'b', 'b': 'b (2)', 'b ': 'b (3)'}
+    """
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in names:
+        line, number = one_line(name, most), 1
+        while line in taken:
+            number += 1
+            line = f"{one_line(name, most - len(f' ({number})'))} ({number})"
+        taken.add(line)
+        found[name] = line
+    return found

@@ -14,6 +14,11 @@ def frame_outside(*packages: str) -> FrameType:
     return frame
 
 
+def called_by_user() -> bool:
+    """Return whether the caller of the calling function is neither of optlab nor of NumPy."""
+    return not _is_inside(sys._getframe(2), ("optlab", "numpy"))
+
+
 def location_of(frame: FrameType) -> str:
     """Return the location of a frame: file and line, or notebook cell and line.
 

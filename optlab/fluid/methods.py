@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from optlab.optimizer.interface import Pairs
+from optlab.optimizer.params.pairs import Pairs
 
 
 class OldMethods:
@@ -32,9 +32,13 @@ class OldMethods:
         startup_program: None = None,
         parameter_list: Iterable[Any] | None = None,
         no_grad_set: Iterable[Any] | None = None,
-        callbacks: None = None,
+        callbacks: Sequence[Callable[..., Any]] | None = None,
     ) -> Pairs:
-        """Run backward from `loss`; return the parameters with gradients, as pairs."""
+        """Run backward from `loss`; return the parameters with gradients, as pairs.
+
+        Each of the `callbacks`, a list of functions, is called with every parameter and its
+        gradient.
+        """
         pairs: Pairs = super().backward(  # type: ignore[misc]
             loss, startup_program, parameter_list, no_grad_set, callbacks
         )

@@ -9,10 +9,10 @@ Each is a thin subclass of its modern counterpart in `optlab.optimizer`. Its arg
 from __future__ import annotations
 
 import inspect
-import math
 from typing import Any, ClassVar
 
 from optlab import optimizer as modern
+from optlab.fluid.instead import no_such_name
 from optlab.fluid.methods import OldMethods
 from optlab.fluid.wrappers import (
     ExponentialMovingAverage,
@@ -21,6 +21,7 @@ from optlab.fluid.wrappers import (
     RecomputeOptimizer,
 )
 from optlab.optimizer.rule.hyperparameters import REQUIRED
+from optlab.optimizer.rule.traced import square_root
 
 #: Names of the common arguments in 1.8.5.
 OLD_NAMES = {"parameters": "parameter_list", "weight_decay": "regularization"}
@@ -65,11 +66,21 @@ class SGDOptimizer(Fluid, modern.SGD):
     ([], <1 (parameter, gradient) pair>)
     """
 
+    positional: ClassVar[tuple[str, ...]] = ("learning_rate", "weight_decay", "name")
+
     hyperparameters: ClassVar[dict[str, Any]] = {"learning_rate": REQUIRED}
 
 
 class MomentumOptimizer(Fluid, modern.Momentum):
     """`optlab.optimizer.Momentum` with the arguments of 1.8.5."""
+
+    positional: ClassVar[tuple[str, ...]] = (
+        "learning_rate",
+        "momentum",
+        "use_nesterov",
+        "weight_decay",
+        "name",
+    )
 
     hyperparameters: ClassVar[dict[str, Any]] = {
         **modern.Momentum.hyperparameters,
@@ -81,9 +92,25 @@ class MomentumOptimizer(Fluid, modern.Momentum):
 class AdagradOptimizer(Fluid, modern.Adagrad):
     """`optlab.optimizer.Adagrad` with the arguments of 1.8.5."""
 
+    positional: ClassVar[tuple[str, ...]] = (
+        "learning_rate",
+        "epsilon",
+        "weight_decay",
+        "name",
+        "initial_accumulator_value",
+    )
+
 
 class DecayedAdagradOptimizer(Fluid, modern.DecayedAdagrad):
     """`optlab.optimizer.DecayedAdagrad` with the arguments of 1.8.5."""
+
+    positional: ClassVar[tuple[str, ...]] = (
+        "learning_rate",
+        "decay",
+        "epsilon",
+        "weight_decay",
+        "name",
+    )
 
 
 class AdadeltaOptimizer(Fluid, modern.Adadelta):
@@ -91,6 +118,14 @@ class AdadeltaOptimizer(Fluid, modern.Adadelta):
 
     1.8.5 ignored the rate, and used the mean of steps after the step; this follows the paper.
     """
+
+    positional: ClassVar[tuple[str, ...]] = (
+        "learning_rate",
+        "epsilon",
+        "rho",
+        "weight_decay",
+        "name",
+    )
 
     hyperparameters: ClassVar[dict[str, Any]] = {
         **modern.Adadelta.hyperparameters,
@@ -123,22 +158,60 @@ class AdamOptimizer(Fluid, modern.Adam):
     array([0.95], dtype=float32)
     """
 
+    positional: ClassVar[tuple[str, ...]] = (
+        "learning_rate",
+        "beta1",
+        "beta2",
+        "epsilon",
+        "weight_decay",
+        "name",
+        "lazy_mode",
+    )
+
     def scalars(self, t: int, h: Any) -> dict[str, float]:
         """Return one correction for both moments, and none for the root."""
-        corrected = math.sqrt(1 - h.beta2**t) / (1 - h.beta1**t)
+        corrected = square_root(1 - h.beta2**t) / (1 - h.beta1**t)
         return {"rate": h.learning_rate * corrected, "root": 1.0}
 
 
 class AdamaxOptimizer(Fluid, modern.Adamax):
     """`optlab.optimizer.Adamax` with the arguments of 1.8.5."""
 
+    positional: ClassVar[tuple[str, ...]] = (
+        "learning_rate",
+        "beta1",
+        "beta2",
+        "epsilon",
+        "weight_decay",
+        "name",
+    )
+
 
 class RMSPropOptimizer(Fluid, modern.RMSProp):
     """`optlab.optimizer.RMSProp` with the arguments of 1.8.5."""
 
+    positional: ClassVar[tuple[str, ...]] = (
+        "learning_rate",
+        "rho",
+        "epsilon",
+        "momentum",
+        "centered",
+        "weight_decay",
+        "name",
+    )
+
 
 class FtrlOptimizer(Fluid, modern.Ftrl):
     """`optlab.optimizer.Ftrl` with the arguments of 1.8.5, which passed l1 on as l2 as well."""
+
+    positional: ClassVar[tuple[str, ...]] = (
+        "learning_rate",
+        "l1",
+        "l2",
+        "lr_power",
+        "weight_decay",
+        "name",
+    )
 
 
 class LambOptimizer(Fluid, modern.Lamb):
@@ -162,6 +235,17 @@ class LambOptimizer(Fluid, modern.Lamb):
     array([2.646, 3.646], dtype=float32)
     """
 
+    positional: ClassVar[tuple[str, ...]] = (
+        "learning_rate",
+        "lamb_weight_decay",
+        "beta1",
+        "beta2",
+        "epsilon",
+        "weight_decay",
+        "exclude_from_weight_decay_fn",
+        "name",
+    )
+
     def scalars(self, t: int, h: Any) -> dict[str, Any]:
         """Return no corrections, and a flag that norms are used."""
         return {"moment": 1.0, "root": 1.0, "adapts": True}
@@ -169,6 +253,15 @@ class LambOptimizer(Fluid, modern.Lamb):
 
 class LarsMomentumOptimizer(Fluid, modern.LarsMomentum):
     """`optlab.optimizer.LarsMomentum` as in 1.8.5: with the norm ratio even without decay."""
+
+    positional: ClassVar[tuple[str, ...]] = (
+        "learning_rate",
+        "momentum",
+        "lars_coeff",
+        "lars_weight_decay",
+        "weight_decay",
+        "name",
+    )
 
     def scalars(self, t: int, h: Any) -> dict[str, Any]:
         """Return a flag that the norm ratio is used."""
@@ -231,6 +324,24 @@ __all__ = [
     "RecomputeOptimizer",
     "SGDOptimizer",
 ]
+
+
+_ONE_TRAINER = (
+    "it exchanges gradients among several trainers, and optlab runs in one process; with one it is "
+    "Momentum: fluid.optimizer.Momentum(learning_rate, momentum, use_nesterov)."
+)
+_INSTEAD = {
+    "DGCMomentum": _ONE_TRAINER,
+    "DGCMomentumOptimizer": _ONE_TRAINER,
+    "PipelineOptimizer": (
+        "optlab does not part a model among devices. Use the inner optimizer, fluid.optimizer.SGD; "
+        "for less memory RecomputeOptimizer."
+    ),
+}
+
+
+def __getattr__(name: str) -> object:
+    raise no_such_name("optlab.fluid.optimizer", name, __all__, _INSTEAD)
 
 
 def __dir__() -> list[str]:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from optlab import optimizer as modern
 from optlab.fluid.methods import OldMethods
+from optlab.optimizer.params.pairs import (
+    Pairs,
+    gradients_by_id,
+    refuse_static_graph,
+    run_backward,
+    selected,
+)
 
 
 class LookaheadOptimizer(OldMethods, modern.LookAhead):
@@ -42,7 +50,7 @@ class RecomputeOptimizer(OldMethods, modern.RecomputeOptimizer):
 
 
 class ModelAverage(modern.ModelAverage):
-    """`optlab.optimizer.ModelAverage` with the arguments of 1.8.5.
+    """`optlab.optimizer.ModelAverage` with the arguments and methods of 1.8.5.
 
     Parameters
     ----------
@@ -71,6 +79,100 @@ class ModelAverage(modern.ModelAverage):
             )
         tensors = _one_of(parameter_list, parameters)
         super().__init__(average_window_rate, tensors, min_average_window, max_average_window, name)
+
+    def backward(
+        self,
+        loss: Any,
+        startup_program: None = None,
+        parameter_list: Iterable[Any] | None = None,
+        no_grad_set: Iterable[Any] | None = None,
+        callbacks: Sequence[Callable[..., Any]] | None = None,
+    ) -> Pairs:
+        """Run backward from `loss`, unless that was done; return parameters with gradients.
+
+        Parameters
+        ----------
+        loss : Tensor
+        startup_program : None
+        parameter_list, no_grad_set : iterable of Tensor or str, optional
+            Only these of the averaged parameters are returned, or not these.
+        callbacks : list of callable, optional
+            Each is called with every such parameter and its gradient.
+        """
+        self._require_parameters()
+        refuse_static_graph("startup_program", startup_program)
+        chosen = selected("ModelAverage", self.parameters, parameter_list, no_grad_set)
+        return run_backward(loss, chosen, callbacks)
+
+    def apply_gradients(self, params_grads: Iterable[tuple[Any, Any]]) -> list[Any]:
+        """Add the current weights to the average, as `step` does, and return an empty list.
+
+        The pairs, of `backward`, must be of averaged parameters; an average has no use for
+        gradients.
+        """
+        gradients_by_id("ModelAverage", self.parameters, params_grads)
+        self.step()
+        return []
+
+    def apply_optimize(
+        self, loss: Any, startup_program: None, params_grads: Iterable[tuple[Any, Any]]
+    ) -> list[Any]:
+        """Do what `apply_gradients` does; `loss` is not used."""
+        refuse_static_graph("startup_program", startup_program)
+        return self.apply_gradients(params_grads)
+
+    def minimize(
+        self,
+        loss: Any,
+        startup_program: None = None,
+        parameter_list: None = None,
+        no_grad_set: None = None,
+        grad_clip: None = None,
+    ) -> tuple[list[Any], Pairs]:
+        """Run backward from `loss`, unless that was done; add the current weights to the average.
+
+        Parameters
+        ----------
+        loss : Tensor
+            The loss that the optimizer has minimized. The weights themselves stay.
+        startup_program, parameter_list, no_grad_set, grad_clip : None
+            Documented arguments, which only None fits: an average is of all parameters that it was
+            made with, and has no use for gradients.
+
+        Returns
+        -------
+        tuple
+            An empty list, and the (parameter, gradient) pairs.
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> w = ol.Parameter([1.0])
+        >>> sgd = ol.fluid.optimizer.SGD(0.5, parameter_list=[w])
+        >>> average = ol.fluid.optimizer.ModelAverage(0.15, parameter_list=[w])
+        >>> for _ in range(2):
+        ...     loss = w.sum()
+        ...     _ = sgd.minimize(loss)
+        ...     _ = average.minimize(loss)
+        ...     sgd.clear_gradients()
+        >>> with average.apply():  # the mean of 0.5 and 0
+        ...     print(w.numpy())
+        [0.25]
+        """
+        refuse_static_graph("startup_program", startup_program)
+        for name, value in {"parameter_list": parameter_list, "no_grad_set": no_grad_set}.items():
+            if value is not None:
+                raise TypeError(
+                    f"ModelAverage averages the parameters that it was made with; leave {name} out."
+                )
+        if grad_clip is not None:
+            raise TypeError(
+                "ModelAverage.minimize takes no step, so there is nothing to clip; give grad_clip "
+                "to the optimizer."
+            )
+        self.require_own_weights("minimize()")
+        pairs = self.backward(loss)
+        return self.apply_gradients(pairs), pairs
 
 
 class ExponentialMovingAverage(modern.ExponentialMovingAverage):

@@ -1,7 +1,9 @@
 """Floor 3, data: data sets and loaders, and saving and loading without pickle."""
 
+from optlab.backend.foreign_arguments import hint as _hint
 from optlab.backend.namespaces import missing as _missing
 from optlab.backend.namespaces import set_module as _set_module
+from optlab.backend.wrong_arguments import explain_all as _explain_all
 from optlab.io.datasets import (
     ConcatDataset,
     Dataset,
@@ -23,6 +25,7 @@ __all__ = [
     "get_worker_info", "load", "random_split", "save",
 ]  # fmt: skip
 
+_explain_all(globals(), _hint)
 _set_module(__name__)
 
 

@@ -19,13 +19,15 @@ from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 
+from optlab.backend.extras import needed_for
 from optlab.io.structures import UnreadableFileError, Written, decoded, is_extension
 
 VERSION = 1
 HEAD = "optlab.json"
 _BLOCK = 1 << 20
 _COMMENT = "optlab sha256 "
-_LARGEST_HEAD = 1 << 28
+_MOST_DIMENSIONS = 64  # of NumPy's arrays
+_LOCAL_HEAD = 30  # bytes before a member of a zip file, without its name
 _END_RECORD = 22  # bytes of the end record of a zip file, without its comment
 
 #: Exceptions of zipfile, json and NumPy for damaged files.
@@ -95,6 +97,7 @@ def read(file: BinaryIO, refuse: Callable[[str], NoReturn], return_numpy: bool) 
         )
     with archive:
         _check_ends(file, archive, refuse)
+        _check_members(archive, refuse)
         page = _head_page(archive, refuse)
         head, version = _head(page, refuse)
         if version > VERSION:
@@ -105,6 +108,7 @@ def read(file: BinaryIO, refuse: Callable[[str], NoReturn], return_numpy: bool) 
         if archive.comment != (_COMMENT + hashlib.sha256(page).hexdigest()).encode():
             _refuse_altered(refuse, HEAD)
         try:
+            _check_files(head["arrays"])
             arrays = [_read_array(archive, entry, refuse) for entry in head["arrays"]]
             return decoded(head["structure"], arrays, return_numpy)
         except UnreadableFileError:
@@ -138,6 +142,51 @@ def _check_ends(
         refuse("was altered after it was saved: something was written before its start")
 
 
+def _check_members(archive: zipfile.ZipFile, refuse: Callable[[str], NoReturn]) -> None:
+    """Refuse members that would take more memory than they take in the file.
+
+    `write` compresses nothing and writes one member behind the other, so that what is read is
+    never more than the file. A foreign zip file is left to `_head_page`.
+    """
+    members = sorted(archive.infolist(), key=lambda info: info.header_offset)
+    if not any(info.filename == HEAD for info in members):
+        return
+    end = 0
+    for info in members:
+        if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
+            refuse(f"has a compressed {info.filename}, which optlab.save does not write")
+        if info.header_offset < end:
+            refuse(f"has a {info.filename} that overlaps what is before it; it was altered")
+        end = info.header_offset + _LOCAL_HEAD + len(info.filename) + info.file_size
+
+
+def _check_files(entries: list[dict[str, Any]]) -> None:
+    """Raise for a file that is named twice: it would be read, and take memory, each time."""
+    seen: set[str] = set()
+    for entry in entries:
+        if entry["file"] in seen:
+            raise ValueError(f"two arrays are in the file {entry['file']}")
+        seen.add(entry["file"])
+
+
+def checked_shape(given: Any, name: str) -> tuple[int, ...]:
+    """Return the shape of an array in a file's head.
+
+    Raises
+    ------
+    ValueError
+        If no array can have it: the product of very large numbers would take minutes.
+    """
+    if len(given) > _MOST_DIMENSIONS:
+        raise ValueError(
+            f"{name} has {len(given)} dimensions, and arrays have at most {_MOST_DIMENSIONS}"
+        )
+    shape = tuple(map(operator.index, given))
+    if not all(0 <= n < 1 << 63 for n in shape):
+        raise ValueError(f"{name} has a dimension that no array can have")
+    return shape
+
+
 def _head_page(archive: zipfile.ZipFile, refuse: Callable[[str], NoReturn]) -> bytes:
     names = archive.namelist()
     if HEAD not in names:
@@ -150,8 +199,6 @@ def _head_page(archive: zipfile.ZipFile, refuse: Callable[[str], NoReturn]) -> b
         if names and all(name.endswith(".npy") for name in names):
             refuse("is a NumPy archive; read it with numpy.load")
         refuse("is a zip file that optlab.save did not write")
-    if archive.getinfo(HEAD).file_size > _LARGEST_HEAD:
-        refuse("has a head that is too large to be one of optlab.save")
     try:
         return archive.read(HEAD)
     except _DAMAGE as error:
@@ -173,10 +220,10 @@ def _read_array(
     info = archive.getinfo(name)
     text = entry["dtype"]
     dtype = np.dtype(text) if text[0] in "<>|" else extension_dtype(text, name)
-    shape = tuple(map(operator.index, entry["shape"]))
+    shape = checked_shape(entry["shape"], name)
+    if dtype.hasobject or (not dtype.itemsize and math.prod(shape)):
+        raise ValueError(f"{name} is of dtype {text}, which optlab.save does not write")
     start = info.file_size - math.prod(shape) * dtype.itemsize  # length of the .npy head
-    if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
-        _refuse_altered(refuse, name)
     checked = hashlib.sha256()
     with archive.open(info) as source:
         own_head = source.read(10)
@@ -204,13 +251,7 @@ def extension_dtype(text: str, name: str) -> np.dtype:
     ModuleNotFoundError
         If the package is missing; the message explains how to install it.
     """
-    try:
+    with needed_for(f"{name}, of dtype {text},"):
         import ml_dtypes
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f"{name} is of dtype {text}, which NumPy itself does not have. The package ml_dtypes "
-            "has: pip install 'optlab[formats]'.",
-            name="ml_dtypes",
-        ) from error
     dtype: np.dtype = np.dtype(getattr(ml_dtypes, text))
     return dtype

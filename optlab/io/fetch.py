@@ -120,7 +120,8 @@ class Fetch:
     def _from_stream(self, task: Task, progress: Progress) -> Any:
         """Return the next batch of a stream, or `END`."""
         progress(0)
-        if task.key not in self.streams:
+        if task.number == 0 or task.key not in self.streams:
+            self.streams.pop(task.key, None)  # of an epoch that was left early, and is resumed
             while len(self.streams) >= _MOST_STREAMS:  # of finished epochs
                 del self.streams[next(iter(self.streams))]
             self.streams[task.key] = iter(self.dataset)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import secrets
-import stat
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
+from optlab.backend.call_recorder import here
 from optlab.io import archives, safetensors_files
+from optlab.io.atomic import replacing
 from optlab.io.structures import UnreadableFileError
 
 _FOREIGN = {
@@ -28,8 +28,9 @@ def save(obj: Any, path: Any) -> None:
     """Save Tensors, arrays, numbers and text, nested in containers, to a file.
 
     Writing is atomic: a temporary file beside the target replaces it at the end, so a crash leaves
-    the old file. Only values are written, without gradients or graphs; a Tensor that occurs several
-    times is written once. The file contains no pickle.
+    the old file, and the next `save` to that path removes what a killed one left. Only values are
+    written, without gradients or graphs; a Tensor that occurs several times is written once. The
+    file contains no pickle.
 
     Parameters
     ----------
@@ -47,7 +48,8 @@ def save(obj: Any, path: Any) -> None:
     ValueError
         If `obj` contains itself.
     OSError
-        If the file cannot be written.
+        If the file cannot be written: `path` is a folder, a device or a pipe, or belongs to another
+        user.
 
     Notes
     -----
@@ -67,40 +69,15 @@ def save(obj: Any, path: Any) -> None:
     >>> back["epoch"], model.set_state_dict(back["model"])
     (3, Keys(missing_keys=[], unexpected_keys=[]))
     """
+    if here.recorder is not None:
+        here.recorder.refuse("ol.save, which writes a file,")
     if _is_open_file(path, "write"):
         archives.write(obj, path)
         return
-    target = Path(os.path.realpath(os.fspath(path)))  # the target of a link
-    if target.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; give the name of a file in it.")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    write = safetensors_files.write if target.suffix == ".safetensors" else archives.write
-    aside = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.part")
-    try:
-        with open(aside, "xb") as file:
-            write(obj, file)
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            os.chmod(aside, stat.S_IMODE(target.stat().st_mode))
-        os.replace(aside, target)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
-    _sync_folder(target.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Flush the new file name to disk, if the system supports that."""
-    if not hasattr(os, "O_DIRECTORY"):
-        return
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    except OSError:  # some network file systems refuse; the file itself is safe
-        pass
-    finally:
-        os.close(handle)
+    safetensors = os.fspath(path).endswith(".safetensors")
+    write = safetensors_files.write if safetensors else archives.write
+    with replacing(path) as file:
+        write(obj, file)
 
 
 def load(path: Any, *, return_numpy: bool = False) -> Any:
@@ -132,6 +109,10 @@ def load(path: Any, *, return_numpy: bool = False) -> Any:
 
     Notes
     -----
+    Reading takes time and memory in proportion to the size of the file: compressed or overlapping
+    content, and shapes that no array can have, are refused. The SHA-256 of all content is verified,
+    for safetensors in files of `save`.
+
     The weights of a PyTorch model are loaded by name: `Layer.set_state_dict`. Its Linear has the
     shape [out, in], optlab's [in, out]; nothing is transposed automatically.
 
@@ -148,7 +129,8 @@ def load(path: Any, *, return_numpy: bool = False) -> Any:
         path.seek(0)
         return _read(path, getattr(path, "name", None) or "this file", return_numpy)
     if os.path.isdir(path):
-        raise IsADirectoryError(f"{path} is a folder; give the name of a file in it.")
+        trace = " A trace is opened by ol.load_trace." if Path(path).suffix == ".zarr" else ""
+        raise IsADirectoryError(f"{path} is a folder; give the name of a file in it.{trace}")
     if not os.path.exists(path):
         raise FileNotFoundError(_missing_message(Path(path)))
     with open(path, "rb") as file:
@@ -191,6 +173,8 @@ def _missing_message(path: Path) -> str:
     """Return the message for a missing file, with similar names that exist."""
     if not path.parent.is_dir():
         return f"there is no file {path}: there is no folder {path.parent}."
+    if path.is_symlink():
+        return f"there is no file {path}: it is a link that leads to no file ({os.readlink(path)})."
     near = get_close_matches(path.name, [other.name for other in path.parent.iterdir()], 3, 0.6)
     found = f" There is {' and '.join(near)}." if near else ""
     return f"there is no file {path}; the folder is {path.parent.resolve()}.{found}"

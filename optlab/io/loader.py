@@ -7,15 +7,31 @@ import itertools
 import multiprocessing
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from optlab.backend.call_recorder import here
+from optlab.backend.foreign_arguments import hint
 from optlab.backend.random import Key, current_stream, scope
 from optlab.io.collate import with_tensors
 from optlab.io.datasets import IterableDataset
 from optlab.io.fetch import END, Fetch, Task, get_worker_info
+from optlab.io.position import (
+    LoaderState,
+    Order,
+    Position,
+    parse_state,
+    sampler_state,
+    set_sampler_state,
+)
 from optlab.io.processes import Processes
-from optlab.io.samplers import BatchSampler, RandomSampler, SequenceSampler, whole_number
+from optlab.io.samplers import (
+    BatchSampler,
+    RandomSampler,
+    Sampler,
+    SequenceSampler,
+    whole_number,
+)
 from optlab.io.workers import Pool, Settings, Threads
 
 #: Arguments of Paddle's DataLoader without effect here: their allowed values, and a note.
@@ -161,7 +177,9 @@ class DataLoader:
         self.drop_last = bool(drop_last)
         self.batch_size = None if batch_size is None else whole_number(batch_size, "batch_size", 1)
         self.batch_sampler = self._sampler(shuffle, batch_sampler, batch_size)
-        self._epochs: tuple[Any, int] | None = None
+        self._order: Order | None = None
+        self._position: Position | None = None
+        self._loaded: LoaderState | None = None
         self._pool: Pool | None = None
 
     def _sampler(self, shuffle: bool, batch_sampler: Any, batch_size: Any) -> Any:
@@ -199,79 +217,204 @@ class DataLoader:
         return iter(self)
 
     def __iter__(self) -> Iterator[Any]:
-        key = self._next_epoch()
         if self.num_workers and get_worker_info() is not None:
             raise RuntimeError("a DataLoader inside a worker needs num_workers=0.")
-        return self._with_workers(key) if self.num_workers else self._in_this_process(key)
+        if here.recorder is not None:
+            here.recorder.refuse(
+                "iterating over a DataLoader, which reads other batches in every call (iterate "
+                "outside, and give each batch as an argument),"
+            )
+        self._position = self._next_epoch()
+        batches = self._with_workers if self.num_workers else self._in_this_process
+        return batches(self._position)
 
     # Epochs -------------------------------------------------------------------------------------
 
-    def _next_epoch(self) -> Key:
-        """Return the key of a new epoch; the count restarts when the seed is set again."""
+    def _next_epoch(self) -> Position:
+        """Return the start of a new epoch; the count restarts when the seed is set again."""
         stream = current_stream()
-        if self._epochs is None or self._epochs[0] is not stream:
-            self._epochs = (stream, stream.next_loader())
-        _, number = self._epochs
-        return stream.key.fold("DataLoader", number, "epoch", stream.next_epoch(number))
+        loaded, self._loaded = self._loaded, None
+        if self._order is None or self._order.stream is not stream:
+            if loaded is not None and loaded.key is not None and loaded.number is not None:
+                self._order = self._loaded_order(loaded.key, loaded.number, loaded.epoch)
+            else:
+                number = stream.next_loader()
+                self._order = Order(stream, stream.key, number, stream.epochs.get(number, 0))
+        start = self._order.next_epoch()
+        return start if loaded is None else loaded.resume(start)
 
-    def _tasks(self, key: Key) -> Iterator[Task]:
-        """Yield the batches of an epoch; endlessly for a stream."""
+    def _loaded_order(self, key: Key, number: int, epochs: int) -> Order:
+        """Return the order of a loader of a saved run, whose number no other loader gets."""
+        stream = current_stream()
+        if stream.key == key:
+            stream.claim_loader(number)
+        return Order(stream, key, number, epochs)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the position in the current epoch, to go on behind it in another process.
+
+        In the body of a loop over the loader, the batch at hand counts as done. With
+        `set_state_dict`, the next loop yields the other batches of that epoch, equal to the bit,
+        and the epochs that follow are those of the uninterrupted run, for any number of workers.
+
+        Returns
+        -------
+        dict
+            Numbers and text, which ``ol.save`` and JSON can store: the seed and path of the random
+            numbers, the number of the loader, the epoch and the number of its batches that are
+            done, with a checksum of their order, and the state of the sampler. It is about the
+            loop that was begun last.
+
+        Notes
+        -----
+        The random numbers of the rest of the program (dropout) are in `optlab.get_rng_state`.
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> ol.seed(0)
+        >>> loader = ol.io.DataLoader(range(6), batch_size=2, shuffle=True)
+        >>> for batch in loader:
+        ...     print(batch.tolist())
+        ...     break
+        [4, 0]
+        >>> state = loader.state_dict()
+        >>> state["epoch"], state["batches"]
+        (0, 1)
+        >>> later = ol.io.DataLoader(range(6), batch_size=2, shuffle=True)
+        >>> later.set_state_dict(state)
+        >>> [batch.tolist() for batch in later]
+        [[2, 1], [3, 5]]
+        """
+        own = {"examples": self._examples(), "batch_size": self.batch_size}
+        sampler = sampler_state(self.batch_sampler)
+        loaded, order, at = self._loaded, self._order, self._position
+        if loaded is not None:  # no epoch was begun since
+            seed, path = loaded.key or (None, ())
+            number, epoch = loaded.number, loaded.epoch
+            batches, checksum = loaded.batches, loaded.checksum
+        elif order is None or at is None:
+            seed, path, number, epoch, batches, checksum = None, (), None, 0, 0, 0
+        else:
+            (seed, path), number = order.key, order.number
+            if at.finished:
+                epoch, batches, checksum = at.epoch + 1, 0, 0
+            else:
+                epoch = at.epoch
+                # Batches that are still to be left out count as done.
+                batches, checksum = max((at.skip, at.expected), (at.batches, at.checksum))
+                sampler = at.sampler if at.sampler is not None else sampler
+        return {
+            "seed": seed, "path": list(path), "loader": number, "epoch": epoch,
+            "batches": batches, "checksum": checksum, "sampler": sampler, **own,
+        }  # fmt: skip
+
+    def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on from a state of `state_dict`: the next loop begins behind the batches done.
+
+        The sampler runs over the batches done without reading their examples. The examples of an
+        `IterableDataset` before the position are read again and discarded.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If it is not the state of a loader with as many examples and this batch size; nothing
+            has changed then. In the next loop, if the sampler gives another order than in the
+            saved run.
+        """
+        loaded = parse_state(state_dict, self._examples(), self.batch_size)
+        set_sampler_state(self.batch_sampler, loaded.sampler)
+        self._position = self._order = None
+        if loaded.key is not None and loaded.number is not None:
+            self._order = self._loaded_order(loaded.key, loaded.number, loaded.epoch)
+        self._loaded = loaded
+
+    load_state_dict = set_state_dict
+
+    def _examples(self) -> int | None:
+        return None if self.is_stream else len(self.dataset)
+
+    def _tasks(self, position: Position) -> Iterator[Task]:
+        """Yield the batches of an epoch from a position on; all, endlessly, for a stream."""
+        key = position.key
         if self.is_stream:
             for number in itertools.count():
                 yield Task(key, number, None)
+        position.sampler = sampler_state(self.batch_sampler)
         batches: Any = None
         for number in itertools.count():
             with scope(*key.path, "order", number, seed=key.seed):
                 if batches is None:
                     batches = iter(self.batch_sampler)
                 indices = next(batches, END)
+            if number < position.skip:
+                if indices is not END:
+                    position.passed(list(indices))
+                if indices is END or position.batches == position.skip:
+                    position.check_resumed(ended=indices is END)
+            elif indices is not END:
+                yield Task(key, number, list(indices))
             if indices is END:
                 return
-            yield Task(key, number, list(indices))
 
     def _fetch(self) -> Fetch:
         return Fetch(self.dataset, self.collate_fn, self.batch_size, self.drop_last)
 
-    def _in_this_process(self, key: Key) -> Iterator[Any]:
+    def _in_this_process(self, position: Position) -> Iterator[Any]:
         """Fetch each batch on demand."""
         fetch = self._fetch()
-        for task in self._tasks(key):
-            position = 0
+        for task in self._tasks(position):
+            example = 0
 
             def progress(now: int) -> None:
-                nonlocal position
-                position = now
+                nonlocal example
+                example = now
 
             try:
                 batch = fetch.fetch(task, progress)
             except Exception as error:
-                error.add_note(f"DataLoader was reading {task.example(position)}.")
+                error.add_note(f"DataLoader was reading {task.example(example)}.")
                 raise
             if batch is END:
-                return
-            yield with_tensors(batch)
+                break
+            if self._is_due(task, position):
+                yield with_tensors(batch)
+        self._finish(position)
+
+    def _is_due(self, task: Task, position: Position) -> bool:
+        """Count a batch; return whether it is to be yielded, or was in an earlier run."""
+        position.passed(task.indices)
+        return task.number >= position.skip
+
+    def _finish(self, position: Position) -> None:
+        """Mark the end of an epoch."""
+        if position.batches < position.skip:  # of a stream
+            position.check_resumed(ended=True)
+        position.finished = True
 
     # Workers ------------------------------------------------------------------------------------
 
-    def _with_workers(self, key: Key) -> Iterator[Any]:
+    def _with_workers(self, position: Position) -> Iterator[Any]:
         """Prefetch batches with workers."""
-        pool = self._pool or self._workers(key)
+        pool = self._pool or self._workers(position.key)
         if self.persistent_workers:
             self._pool = pool
-        waiting: deque[int] = deque()
-        tasks = self._tasks(key)
+        waiting: deque[tuple[int, Task]] = deque()
+        tasks = self._tasks(position)
         ahead = self.prefetch_factor * self.num_workers
         try:
             for task in itertools.islice(tasks, ahead):
-                waiting.append(pool.submit(task))
+                waiting.append((pool.submit(task), task))
             while waiting:
-                batch = pool.result(waiting[0], self.timeout)
-                waiting.popleft()
+                batch = pool.result(waiting[0][0], self.timeout)
+                _, done = waiting.popleft()
                 if isinstance(batch, str) and batch == END:
                     break
                 for task in itertools.islice(tasks, 1):
-                    waiting.append(pool.submit(task))
-                yield with_tensors(batch)
+                    waiting.append((pool.submit(task), task))
+                if self._is_due(done, position):
+                    yield with_tensors(batch)
+            self._finish(position)
         except GeneratorExit:  # the loop over the batches ended early
             raise
         except BaseException:
@@ -280,7 +423,7 @@ class DataLoader:
             raise
         finally:
             if self._pool is pool:
-                pool.abandon(waiting)
+                pool.abandon(ticket for ticket, _ in waiting)
             else:
                 pool.close()
 
@@ -303,7 +446,10 @@ class DataLoader:
 
     def __getstate__(self) -> dict[str, Any]:
         # Workers and the position in the random stream remain with the original.
-        return {**self.__dict__, "_pool": None, "_epochs": None}
+        return {
+            **self.__dict__,
+            "_pool": None, "_order": None, "_position": None, "_loaded": None,
+        }  # fmt: skip
 
     def __repr__(self) -> str:
         count = "a stream" if self.is_stream else f"{len(self)} batches"
@@ -316,11 +462,17 @@ class DataLoader:
 class _SingleExamples:
     """Single examples, each as an uncollated batch of one."""
 
-    def __init__(self, sampler: Any) -> None:
+    def __init__(self, sampler: Sampler) -> None:
         self.sampler = sampler
 
     def __iter__(self) -> Iterator[list[int]]:
         return ([index] for index in self.sampler)
+
+    def state_dict(self) -> dict[str, Any]:
+        return self.sampler.state_dict()
+
+    def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        self.sampler.set_state_dict(state_dict)
 
     def __len__(self) -> int:
         return len(self.sampler)
@@ -345,12 +497,14 @@ def _check_unsupported(others: dict[str, Any]) -> None:
         if name not in _FIXED:
             from difflib import get_close_matches
 
-            known = ["batch_size", "shuffle", "drop_last", "num_workers", "collate_fn",
+            known = ["dataset", "batch_size", "shuffle", "drop_last", "num_workers", "collate_fn",
                      "batch_sampler", "prefetch_factor", "timeout", "worker_init_fn",
                      "persistent_workers", "worker_type"]  # fmt: skip
             near = get_close_matches(name, known, 1)
-            hint = f"; did you mean {near[0]}?" if near else "."
-            raise TypeError(f"DataLoader has no argument {name!r}{hint}")
+            said = f"; did you mean {near[0]}?" if near else "."
+            if instead := hint(name, value, known):
+                said = f". {instead}"
+            raise TypeError(f"DataLoader has no argument {name!r}{said}")
         allowed, why = _FIXED[name]
         if not any(value is one for one in allowed):
             raise TypeError(f"DataLoader does not do {name}={value!r}: {why}.")

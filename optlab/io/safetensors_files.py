@@ -1,23 +1,27 @@
 """Reading and writing of safetensors files: 8 bytes of length, JSON, and raw arrays.
 
 The format is simple enough to need no package, so it works with NumPy alone. It carries PyTorch's
-state dicts: ``safetensors.torch.save_file``.
+state dicts: ``safetensors.torch.save_file``. Files of `write` have a SHA-256 of the head and the
+arrays in ``__metadata__``, which `read` verifies and other readers ignore.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 
 from optlab.autograd.tensor.tensor import Tensor, raw
 from optlab.backend.arrays import on_host
-from optlab.io.archives import extension_dtype
+from optlab.io.archives import checked_shape, extension_dtype
 
 _LARGEST_HEAD = 100_000_000
+_DIGEST = "optlab_sha256"
 _DTYPES = {
     "BOOL": "bool", "U8": "u1", "I8": "i1", "U16": "<u2", "I16": "<i2", "U32": "<u4",
     "I32": "<i4", "U64": "<u8", "I64": "<i8", "F16": "<f2", "F32": "<f4", "F64": "<f8",
@@ -56,7 +60,7 @@ def read(file: BinaryIO, refuse: Callable[[str], NoReturn], return_numpy: bool) 
         )
     try:
         head: dict[str, Any] = json.loads(page, object_pairs_hook=unique_keys)
-        head.pop("__metadata__", None)
+        metadata = head.pop("__metadata__", None)
         places = {name: _place(name, entry) for name, entry in head.items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         refuse(f"has a head of safetensors that cannot be read ({error})")
@@ -69,6 +73,12 @@ def read(file: BinaryIO, refuse: Callable[[str], NoReturn], return_numpy: bool) 
     if len(content) != end:
         what = "truncated" if len(content) < end else "longer than its head says"
         refuse(f"is {what}: {end} bytes of arrays belong into it, and {len(content)} are there")
+    digest = metadata.get(_DIGEST) if isinstance(metadata, dict) else None
+    if digest is not None and digest != _digest(_page(head), [content]):
+        refuse(
+            "was altered after it was saved: the checksum of its arrays is not the one it was "
+            "saved with. Copy or download it again, or go back to an earlier one"
+        )
     found = {}
     for name, (text, shape, start, stop) in places.items():
         dtype = extension_dtype(text, name) if text in _EXTENSIONS else np.dtype(text)
@@ -85,8 +95,8 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Build a dict of JSON's pairs; raise for duplicate keys, of which one would be hidden."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        counts = Counter(name for name, _ in pairs)
+        twice = next(name for name, count in counts.items() if count > 1)
         raise ValueError(f"it has {twice!r} twice")
     return found
 
@@ -101,6 +111,7 @@ def _place(name: str, entry: dict[str, Any]) -> tuple[str, tuple[int, ...], int,
     size = _EXTENSIONS.get(text) or np.dtype(text).itemsize
     if not all(type(n) is int and n >= 0 for n in (*shape, start, stop)):
         raise ValueError(f"{name!r} has no whole numbers as shape and place")
+    checked_shape(shape, repr(name))
     if math.prod(shape) * size != stop - start:
         raise ValueError(f"{name!r} of shape {shape} has {stop - start} bytes")
     return text, shape, start, stop
@@ -135,12 +146,27 @@ def write(obj: Any, file: BinaryIO) -> None:
         if code is None:
             raise TypeError(f"{name!r} is of dtype {array.dtype}, which safetensors does not have.")
         stop = start + array.nbytes
+        if name == "__metadata__":
+            raise TypeError(f"safetensors keeps the name {name!r} for itself; choose another one.")
         head[name] = {"dtype": code, "shape": list(array.shape), "data_offsets": [start, stop]}
         arrays.append(array)
         start = stop
-    page = json.dumps(head, separators=(",", ":")).encode()
+    parts = [np.ascontiguousarray(array).reshape(-1).view(np.uint8).data for array in arrays]
+    page = _page({"__metadata__": {_DIGEST: _digest(_page(head), parts)}, **head})
     page += b" " * (-len(page) % 8)
     file.write(len(page).to_bytes(8, "little"))
     file.write(page)
-    for array in arrays:
-        file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    for part in parts:
+        file.write(part)
+
+
+def _page(head: dict[str, Any]) -> bytes:
+    return json.dumps(head, separators=(",", ":")).encode()
+
+
+def _digest(page: bytes, parts: Iterable[Any]) -> str:
+    """Return the SHA-256 of a head without metadata, and of the arrays."""
+    checked = hashlib.sha256(page)
+    for part in parts:
+        checked.update(part)
+    return checked.hexdigest()

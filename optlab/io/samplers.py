@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from optlab.io.datasets import IterableDataset, _generator
+from optlab.io.position import sampler_state, set_sampler_state
 
 
 class Sampler:
@@ -37,6 +38,28 @@ class Sampler:
 
     def __len__(self) -> int:
         return len(self.data_source)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what fixes the order of the next epoch, beside optlab's random key: nothing.
+
+        A subclass that draws from other random numbers returns their state, in numbers and text;
+        `DataLoader.state_dict` contains it.
+        """
+        return {}
+
+    def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Restore a state of `state_dict`.
+
+        Raises
+        ------
+        ValueError
+            If it has another content.
+        """
+        if state_dict:
+            raise ValueError(
+                f"the state of a {type(self).__name__} is empty, but this one has "
+                f"{', '.join(map(repr, state_dict))}: resume with the sampler of the saved run."
+            )
 
 
 class SequenceSampler(Sampler):
@@ -103,6 +126,26 @@ class RandomSampler(Sampler):
     def __len__(self) -> int:
         return len(self.data_source) if self.num_samples is None else self.num_samples
 
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of `generator`, if there is one; empty for optlab's random key."""
+        if self.generator is None:
+            return {}
+        return {"generator": _generator(self.generator).bit_generator.state}
+
+    def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Restore the state of `generator`."""
+        if self.generator is None:
+            super().set_state_dict(state_dict)
+            return
+        try:
+            _generator(self.generator).bit_generator.state = dict(state_dict["generator"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                "the state is not of a RandomSampler with a generator like this one's, "
+                f"{type(self.generator.bit_generator).__name__}: resume with the sampler of the "
+                "saved run."
+            ) from error
+
 
 class BatchSampler(Sampler):
     """Lists of the indices of each batch.
@@ -159,6 +202,19 @@ class BatchSampler(Sampler):
     def __len__(self) -> int:
         total = len(self.sampler)
         return total // self.batch_size if self.drop_last else -(-total // self.batch_size)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of the sampler of examples."""
+        return {"sampler": sampler_state(self.sampler)}
+
+    def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Restore the state of the sampler of examples."""
+        if set(state_dict) != {"sampler"}:
+            raise ValueError(
+                "the state of a BatchSampler has the one key 'sampler'; this one has "
+                f"{', '.join(map(repr, state_dict)) or 'none'}."
+            )
+        set_sampler_state(self.sampler, state_dict["sampler"])
 
 
 def whole_number(value: Any, name: str, least: int) -> int:

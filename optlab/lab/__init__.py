@@ -2,16 +2,23 @@
 
 from optlab.backend.namespaces import set_module as _set_module
 from optlab.lab import data, models
+from optlab.lab.attraction import Basins, basins
 from optlab.lab.compare import Comparison, RaceWarning, compare
+from optlab.lab.lr_range import RateRange, lr_range_test
 from optlab.lab.lr_search import RateSearch, best_rate
 from optlab.lab.memory_studies.result import MemoryStudy
 from optlab.lab.memory_studies.rows import MemoryRun
 from optlab.lab.memory_studies.study import memory_study
+from optlab.lab.network_sweep import NetworkSweep
+from optlab.lab.quadratics import ClosedForm, Curvature, closed_form, curvature
+from optlab.lab.reference_methods import ConjugateGradient, Newton, SteepestDescent
 from optlab.lab.sweep import LADDER, Sweep, sweep
 
 __all__ = [
-    "LADDER", "Comparison", "MemoryRun", "MemoryStudy", "RaceWarning", "RateSearch", "Sweep",
-    "best_rate", "compare", "data", "memory_study", "models", "sweep",
+    "LADDER", "Basins", "ClosedForm", "Comparison", "ConjugateGradient", "Curvature", "MemoryRun",
+    "MemoryStudy", "NetworkSweep", "Newton", "RaceWarning", "RateRange", "RateSearch",
+    "SteepestDescent", "Sweep", "basins", "best_rate", "closed_form", "compare", "curvature",
+    "data", "lr_range_test", "memory_study", "models", "sweep",
 ]  # fmt: skip
 
 _set_module(__name__)

@@ -5,16 +5,20 @@ from __future__ import annotations
 import math
 import operator
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from optlab.backend import random
 from optlab.backend.display import Rendered
+from optlab.backend.extras import needed_for
+from optlab.backend.text import unique_lines
 from optlab.backend.user_frames import lines_outside
+from optlab.lab import recorded_path
 from optlab.lab.evaluation_budget import evaluation_weights, run_updates
 from optlab.lab.problems.lookup import Problem, find
+from optlab.lab.shared_loop import SharedLoop, shared_loops, write_row
 from optlab.optimizer import Optimizer
 from optlab.trace import Trace, record
 
@@ -48,6 +52,9 @@ class Comparison(Rendered):
     evaluations : dict of str to array of int
         How many gradients were evaluated before each recorded update: 1, 2, 3, ... except for
         optimizers that evaluate several for one (`LBFGS`).
+    execution : dict of str to str
+        How each run was executed, and why: by a program of floats, as one loop with others of its
+        kind, or step by step. The numbers are the same in each case.
     """
 
     drawn_as = "comparison"
@@ -64,6 +71,7 @@ class Comparison(Rendered):
         self.final_loss: dict[str, float] = {}
         self.accuracy: dict[str, float] = {}
         self.evaluations: dict[str, np.ndarray] = {}
+        self.execution: dict[str, str] = {}
 
     def __getitem__(self, name: str) -> Trace:
         """Return one trace by the name of its optimizer."""
@@ -96,7 +104,8 @@ class Comparison(Rendered):
             NA if never), distance to the minimum (surfaces with a known one), held-out accuracy
             (networks) and stopped (if a run ended early).
         """
-        import pandas as pd
+        with needed_for("Comparison.table()"):
+            import pandas as pd
 
         rows: dict[str, dict[str, Any]] = {}
         for name, trace in self.traces.items():
@@ -161,9 +170,10 @@ class Comparison(Rendered):
         lines = [
             f"<Comparison on {self.problem.title}{where}, {self.steps} steps, seed {self.seed}>"
         ]
-        width = max(map(len, self.traces), default=0)
+        labels = unique_lines(self.traces)
+        width = max(map(len, labels.values()), default=0)
         for name, trace in self.traces.items():
-            line = f"  {name:<{width}}  loss {self.final_loss[name]:.4g}"
+            line = f"  {labels[name]:<{width}}  loss {self.final_loss[name]:.4g}"
             if name in self.accuracy:
                 line += f", held-out accuracy {self.accuracy[name]:.4f}"
             lines.append(line + (f"  ({trace.stopped})" if trace.stopped else ""))
@@ -195,7 +205,8 @@ def compare(
     Parameters
     ----------
     problem : Surface, Network, str or callable
-        An object of `optlab.problems`, its name, or a function ``f(x, y)`` of your own.
+        An object of `optlab.problems`, its name, a formula such as ``"x**2 + 3*y**2"``, or a
+        function of your own: ``f(x, y)``, ``f(p)`` of a vector, or ``f(x)`` of one number.
     optimizers : dict of str to Optimizer
         Templates, made without parameters: ``{"Adam": ol.optimizer.Adam(0.1)}``.
     start : two numbers, optional
@@ -242,8 +253,9 @@ def compare(
     place = tuple(first.parameters[0].numpy().tolist()) if found.kind == "surface" else None
     comparison = Comparison(found, int(steps), seed, place)
     comparison.optimizers = templates
+    loops = shared_loops(found, templates, start, int(steps), seed)
     for name, template in templates.items():
-        if not _race(comparison, name, template, found.run(start, seed)):
+        if not _race(comparison, name, template, found.run(start, seed), loops.get(name)):
             break
     return comparison
 
@@ -282,7 +294,13 @@ def _try_first_step(run: Any, seed: int) -> None:
         )
 
 
-def _race(comparison: Comparison, name: str, template: Optimizer, run: Any) -> bool:
+#: The loop that an entry shares with others, and its row there.
+_Shared = tuple[SharedLoop, int] | None
+
+
+def _race(
+    comparison: Comparison, name: str, template: Optimizer, run: Any, shared: _Shared
+) -> bool:
     """Run one optimizer and record its trace, whatever happens.
 
     Returns False if the user interrupted it.
@@ -298,10 +316,11 @@ def _race(comparison: Comparison, name: str, template: Optimizer, run: Any) -> b
     ):
         trace.name = name
         trace.problem = comparison.problem
+        trace.origin = comparison.start, comparison.seed
         comparison.traces[name] = trace
         counts: list[int] = []
         try:
-            for step, last in run_updates(optimizer, run, comparison.steps, counts):
+            for step, last in _updates(comparison, optimizer, run, trace, counts, shared):
                 if not math.isfinite(last):
                     trace.stopped = _diverged(step, last)
                     break
@@ -331,7 +350,41 @@ def _race(comparison: Comparison, name: str, template: Optimizer, run: Any) -> b
                     comparison.accuracy[name] = run.accuracy
             except Exception:  # noqa: BLE001 - a model that raised in the race may raise again
                 comparison.accuracy[name] = math.nan
+    if shared is not None:
+        shared[0].ran_alone(trace)
     return goes_on
+
+
+def _updates(
+    comparison: Comparison,
+    optimizer: Optimizer,
+    run: Any,
+    trace: Trace,
+    counts: list[int],
+    shared: _Shared,
+) -> Iterator[tuple[int, Any]]:
+    """Run all updates; yield their number and the loss before each, or before the last alone."""
+    steps, name = comparison.steps, trace.name
+    found, refused = None, ""
+    if shared is not None:
+        loop, row = shared
+        found = write_row(loop, row, optimizer, run, trace, counts)
+        others = len(loop.group.numbers) - 1
+        how = f"as one loop over steps and members, with {others} others of its kind"
+        refused = loop.refused
+    if found is None:
+        why = recorded_path.why_not(optimizer, run, steps)
+        if not why:
+            found = recorded_path.run_path(optimizer, run, steps, trace, counts)
+            how, why = "as a program of floats", "a step needs more than floats"
+    if found is not None:
+        comparison.execution[name] = how + (f" ({refused})" if refused else "")
+        step, last = found
+        if not math.isnan(last) or step < steps:
+            yield step, last
+        return
+    comparison.execution[name] = f"step by step: {why}" + (f" ({refused})" if refused else "")
+    yield from run_updates(optimizer, run, steps, counts)
 
 
 def _line_of(error: BaseException) -> str:

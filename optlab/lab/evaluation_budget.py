@@ -36,7 +36,7 @@ def _without_closure(
         optimizer.step()
         counts.append(step + 1)
         if optimizer.schedule is not None:
-            _advance(optimizer, last)
+            advance(optimizer.schedule, last)
 
 
 def _with_closure(
@@ -65,15 +65,14 @@ def _with_closure(
             last = optimizer.step(closure)
             yield len(counts), last
             if optimizer.schedule is not None:
-                _advance(optimizer, last)
+                advance(optimizer.schedule, last)
             taken += 1
-            if len(counts) == before and not getattr(run, "_noise", None):
+            if len(counts) == before and not getattr(run, "noise", None):
                 return  # converged
 
 
-def _advance(optimizer: Any, loss: float) -> None:
-    """Step the schedule of an optimizer, as a training loop does."""
-    schedule = optimizer.schedule
+def advance(schedule: Any, loss: float) -> None:
+    """Step a schedule, as a training loop does."""
     if isinstance(schedule, lr.ReduceOnPlateau):
         schedule.step(loss)
     else:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from optlab.backend import random
+from optlab.backend.extras import needed_for
 from optlab.lab.evaluation_budget import evaluation_weights, run_updates
 from optlab.lab.problems.lookup import Problem, find
 from optlab.lab.problems.networks import Network, NetworkRun
@@ -83,7 +84,8 @@ class RateSearch:
 
     def table(self) -> Any:
         """Return the losses as a pandas DataFrame, one row per rate, one column per seed."""
-        import pandas as pd
+        with needed_for("RateSearch.table()"):
+            import pandas as pd
 
         columns = [f"seed {seed}" for seed in self.seeds]
         return pd.DataFrame(self.loss, pd.Index(self.rates, name="learning rate"), columns)

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-import itertools
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from html import escape
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
-from optlab.lab.compare import compare
+from optlab.backend.extras import needed_for
+from optlab.backend.memory.sizes import bytes_from, in_words
+from optlab.lab.members import groups_of_grid
+from optlab.lab.network_sweep import NetworkSweep, sweep_network
 from optlab.lab.problems.lookup import find
+from optlab.lab.problems.networks import Network
 from optlab.lab.problems.surface import Surface
-from optlab.lab.vectorized import EnsembleRun, NotOnePassError, run_ensemble
+from optlab.lab.sweeps.outcome import Outcome
+from optlab.lab.sweeps.progress import ProgressBar
+from optlab.lab.sweeps.results import START, SweepResults
+from optlab.lab.sweeps.run import Sweeper
+from optlab.lab.vectorized import EnsembleRun
 from optlab.optimizer import Optimizer
 from optlab.optimizer.wrappers import Wrapper
 
 #: Rates from 1e-4 to 1 in steps of 1, 2 and 5.
 LADDER = (1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-#: A notebook shows the beginning and the end of longer tables.
-_MOST_ROWS = 20
 
 
-class Sweep:
+class Sweep(SweepResults):
     """The results of a sweep: arrays whose first axes are the swept settings.
+
+    The final values are there at once. What was done at every step is replayed, to the bit, when it
+    is first read.
 
     Attributes
     ----------
@@ -36,109 +43,130 @@ class Sweep:
         The values of each setting, in the order of the axes.
     starts : array, shape (starts, dimension)
         Several starts are the last swept axis.
-    loss : array, shape (*swept, steps + 1)
-        Before each step, and after the last.
-    point : array, shape (*swept, steps + 1, dimension)
-    gradient : array, shape (*swept, steps, dimension)
-    slots, terms : dict of str to array, shape (*swept, steps, dimension)
+    final_point : array, shape (*swept, dimension)
+        After the last step; NaN where a run diverged before.
     stopped : array of int, shape (*swept)
         The step at which the loss was no longer finite, or -1. Later values are NaN.
+    status : array of str, shape (*swept)
+        How each cell ended: "done", "diverged", "raised" (see `errors`) or "missing", if the sweep
+        was interrupted.
+    errors : dict of tuple to str
+        What cells raised, by their place in the arrays.
+    interrupted : bool
+        Whether Ctrl-C ended the sweep; what was done by then is kept.
     """
 
     def __init__(
         self,
-        problem: Surface,
         optimizer: type[Optimizer],
         settings: dict[str, np.ndarray],
-        starts: np.ndarray,
-        seed: int,
-        run: EnsembleRun,
+        sweeper: Sweeper,
+        outcome: Outcome,
     ) -> None:
-        self.problem = problem
+        self.problem = sweeper.surface
         self.optimizer = optimizer
         self.settings = settings
-        self.starts = starts
-        self.seed = seed
+        self.starts = starts = sweeper.starts
+        self.seed = sweeper.seed
+        self.steps = sweeper.steps
         many = (len(starts),) if len(starts) > 1 else ()
-        swept = (*(len(values) for values in settings.values()), *many)
+        self._swept = (*(len(values) for values in settings.values()), *many)
+        self._sweeper = sweeper
+        self._histories: EnsembleRun | None = None
+        self._last_loss = self._shaped(outcome.loss)
+        self.final_point = self._shaped(outcome.point)
+        self.stopped = self._shaped(outcome.stopped)
+        self.status = self._shaped(outcome.status)
+        self.errors = {
+            tuple(map(int, np.unravel_index(i, self._swept))): text
+            for i, text in sorted(outcome.errors.items())
+        }
+        self.interrupted = outcome.interrupted
+        self._said = list(dict.fromkeys(outcome.said))
 
-        def shaped(array: np.ndarray) -> np.ndarray:
-            return array.reshape(swept + array.shape[1:])
+    def _shaped(self, array: np.ndarray) -> np.ndarray:
+        return array.reshape(self._swept + array.shape[1:])
 
-        self.loss, self.point = shaped(run.loss), shaped(run.point)
-        self.gradient, self.stopped = shaped(run.gradient), shaped(run.stopped)
-        self.slots = {name: shaped(array) for name, array in run.slots.items()}
-        self.terms = {name: shaped(array) for name, array in run.terms.items()}
+    @property
+    def execution(self) -> str:
+        """How the cells ran, and why: as one loop, by whom, or one after another.
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> print(ol.sweep("booth", ol.optimizer.Lamb, {"learning_rate": [0.1]}, steps=5).execution)
+        1 cell one after another: Lamb needs each parameter by itself
+        """
+        return "\n".join(self._said)
+
+    def _replayed(self) -> EnsembleRun:
+        """Return the histories, replayed when they are first read."""
+        if self._histories is None:
+            cells, steps, dimension = (
+                len(self.stopped.reshape(-1)),
+                self.steps,
+                self.starts.shape[1],
+            )
+            needed = 8 * cells * steps * (1 + 8 * dimension)
+            if needed > self._sweeper.limit:
+                raise MemoryError(
+                    f"the histories of {cells} cells over {steps} steps take about "
+                    f"{in_words(needed)}, more than the limit of "
+                    f"{in_words(self._sweeper.limit)}. final_loss and final_point are there "
+                    "without them; sweep fewer cells, or allow more: ol.sweep(..., limit="
+                    f"'{in_words(2 * needed)}')."
+                )
+            self._histories = self._sweeper.histories()
+        return self._histories
+
+    @property
+    def loss(self) -> np.ndarray:
+        """The loss before each step, and after the last: an array (*swept, steps + 1)."""
+        return self._shaped(self._replayed().loss)
+
+    @property
+    def point(self) -> np.ndarray:
+        """The points, an array (*swept, steps + 1, dimension)."""
+        return self._shaped(self._replayed().point)
+
+    @property
+    def gradient(self) -> np.ndarray:
+        """The gradients, an array (*swept, steps, dimension)."""
+        return self._shaped(self._replayed().gradient)
+
+    @property
+    def slots(self) -> dict[str, np.ndarray]:
+        """The slots of the rule after each step, arrays (*swept, steps, dimension)."""
+        return {name: self._shaped(array) for name, array in self._replayed().slots.items()}
+
+    @property
+    def terms(self) -> dict[str, np.ndarray]:
+        """The terms of the rule at each step, arrays (*swept, steps, dimension)."""
+        return {name: self._shaped(array) for name, array in self._replayed().terms.items()}
 
     @property
     def final_loss(self) -> np.ndarray:
-        """The loss after the last step; infinite where a run diverged."""
-        return np.where(self.stopped >= 0, np.inf, self.loss[..., -1])
-
-    def best(self) -> dict[str, Any]:
-        """Return the settings (and the start) with the lowest final loss.
-
-        Examples
-        --------
-        >>> import optlab as ol
-        >>> sweep = ol.sweep(
-        ...     "parabola", ol.optimizer.SGD, {"learning_rate": [0.1, 0.25, 0.6]}, steps=20
-        ... )
-        >>> sweep.best()
-        {'learning_rate': 0.25}
-        """
-        place = np.unravel_index(int(np.argmin(self.final_loss)), self.final_loss.shape)
-        found: dict[str, Any] = {
-            name: values.tolist()[i]  # also for an array of objects
-            for (name, values), i in zip(self.settings.items(), place, strict=False)
-        }
-        if len(self.starts) > 1:
-            found["start"] = tuple(self.starts[place[-1]].tolist())
-        return found
+        """The loss after the last step; infinite where a run diverged, NaN where it is missing."""
+        return np.where(self.stopped >= 0, np.inf, self._last_loss)
 
     @property
-    def ends(self) -> dict[str, str]:
-        """The best settings at an end of their range: "lowest" or "highest" of the tried values.
-
-        There may be better values beyond that end. Settings with fewer than three values are left
-        out.
+    def start_loss(self) -> float:
+        """The loss before the first step, the highest of several starts.
 
         Examples
         --------
         >>> import optlab as ol
-        >>> ol.sweep("parabola", ol.optimizer.SGD, {"learning_rate": [0.01, 0.1, 0.25]}).ends
-        {'learning_rate': 'highest'}
+        >>> ol.sweep("parabola", ol.optimizer.SGD, {"learning_rate": [0.1]}, start=3.0).start_loss
+        18.0
         """
-        best = self.best()
-        found: dict[str, str] = {}
-        if not np.isfinite(self.final_loss).any():
-            return found
-        for name, values in self.settings.items():
-            if len(values) > 2 and values.dtype.kind in "iuf":
-                if best[name] == values.min():
-                    found[name] = "lowest"
-                elif best[name] == values.max():
-                    found[name] = "highest"
-        return found
+        values = [self.problem.value_and_gradient(point)[0] for point in self.starts.tolist()]
+        return float(np.max(values))
 
-    def table(self) -> Any:
-        """Return the final losses as a pandas DataFrame, one row per run, the best first.
-
-        Its columns are the settings (and the start), the final loss, and the step at which a run
-        diverged, NA if it did not.
-        """
-        import pandas as pd
-
-        axes = list(self.settings.values())
+    @property
+    def axes(self) -> dict[str, list[Any]]:
+        """The values along each axis of the arrays: settings, and starts if there are several."""
         starts = [tuple(start) for start in self.starts.tolist()]
-        rows = itertools.product(*(axis.tolist() for axis in axes), starts)
-        table = pd.DataFrame(rows, columns=[*self.settings, "start"])
-        if len(starts) == 1:
-            table = table.drop(columns="start")
-        stopped = self.stopped.reshape(-1)
-        table["final loss"] = self.final_loss.reshape(-1)
-        table["diverged at"] = pd.array([step if step >= 0 else pd.NA for step in stopped], "Int64")
-        return table.sort_values("final loss", kind="stable").reset_index(drop=True)
+        return super().axes | ({START: starts} if len(starts) > 1 else {})
 
     def to_xarray(self) -> Any:
         """Return the sweep as an `xarray.Dataset` with the swept settings as coordinates.
@@ -148,11 +176,12 @@ class Sweep:
         ModuleNotFoundError
             If xarray is not installed (it comes with the extra ``lab``).
         """
-        import xarray
+        with needed_for("Sweep.to_xarray()"):
+            import xarray
 
-        axes = tuple(self.settings) + (("start",) if len(self.starts) > 1 else ())
+        axes = tuple(self.axes)
         letters = list("xy"[: self.problem.dimension])
-        steps = self.gradient.shape[-2]
+        steps = self.steps
         after = (*axes, "step", "coordinate")
         variables: dict[str, Any] = {
             "loss": ((*axes, "time"), self.loss),
@@ -165,34 +194,28 @@ class Sweep:
         coordinates |= {"time": np.arange(steps + 1), "step": np.arange(1, steps + 1)}
         if len(self.starts) > 1:
             coordinates |= {
-                f"start {letter}": ("start", self.starts[:, i]) for i, letter in enumerate(letters)
+                f"start {letter}": (START, self.starts[:, i]) for i, letter in enumerate(letters)
             }
         attributes = {"optimizer": self.optimizer.__name__, "problem": self.problem.title}
         return xarray.Dataset(variables, coordinates, attributes)
 
-    def __repr__(self) -> str:
-        axes = [f"{len(values)} x {name}" for name, values in self.settings.items()]
-        if len(self.starts) > 1:
-            axes.append(f"{len(self.starts)} starts")
-        lost = int(np.sum(self.stopped >= 0))
-        every = f"{self.gradient.shape[-2]} steps, {lost} of {self.stopped.size} diverged"
-        best = ", ".join(
-            f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
-            for name, value in self.best().items()
-        )
-        said = "; ".join(f"{end} {name} that was tried" for name, end in self.ends.items())
-        ending = f"; best {best}{f' ({said})' * bool(said)}" if lost < self.stopped.size else ""
-        head = f"Sweep of {self.optimizer.__name__} on {self.problem.title}"
-        return f"<{head}: {', '.join(axes)}; {every}{ending}>"
-
-    def _repr_html_(self) -> str:
-        head = f"<p>{escape(repr(self))}</p>"
-        try:
-            return head + str(self.table().to_html(max_rows=_MOST_ROWS, index=False))
-        except ModuleNotFoundError:
-            return head
+    def _more_counts(self) -> str:
+        counts = [(int(np.sum(self.status == word)), word) for word in ("raised", "missing")]
+        return "".join(f", {number} {word}" for number, word in counts if number)
 
 
+@overload
+def sweep(
+    problem: Network, optimizer_class: type[Optimizer], settings: Mapping[str, Sequence[Any]],
+    start: None = None, steps: int = 500, seed: int = 0, executor: Executor | None = None,
+    limit: int | str = "4 GiB", progress: bool | None = None,
+) -> NetworkSweep: ...  # fmt: skip
+@overload
+def sweep(
+    problem: Any, optimizer_class: type[Optimizer], settings: Mapping[str, Sequence[Any]],
+    start: Any = None, steps: int = 500, seed: int = 0, executor: Executor | None = None,
+    limit: int | str = "4 GiB", progress: bool | None = None,
+) -> Sweep: ...  # fmt: skip
 def sweep(
     problem: Any,
     optimizer_class: type[Optimizer],
@@ -201,17 +224,21 @@ def sweep(
     steps: int = 500,
     seed: int = 0,
     executor: Executor | None = None,
-) -> Sweep:
+    limit: int | str = "4 GiB",
+    progress: bool | None = None,
+) -> Sweep | NetworkSweep:
     """Run one optimizer with every combination of settings, and from every start.
 
-    On a surface all runs are vectorized, as rows of arrays; the numbers equal those of separate
-    runs to the bit. What cannot be vectorized (a rule that is not elementwise, a function with a
-    branch) runs separately.
+    On a surface all runs are one loop over steps and runs, compiled by numba where it pays off; the
+    numbers equal those of separate runs to the bit. What cannot be (a rule that is not elementwise,
+    a function with a branch) runs separately; ``.execution`` says how it was, and why. Ctrl-C ends
+    a sweep and keeps what is done. A network is trained by all members at once, as an ensemble of
+    batched products.
 
     Parameters
     ----------
-    problem : Surface, str or callable
-        What `optlab.compare` accepts, except networks.
+    problem : Surface, Network, str or callable
+        What `optlab.compare` accepts.
     optimizer_class : type
         For example ``ol.optimizer.Adam``.
     settings : dict of str to sequence
@@ -223,14 +250,19 @@ def sweep(
     seed : int
         Fixes every random draw, to the bit.
     executor : concurrent.futures.Executor, optional
-        Executes runs that cannot be vectorized, for example a ``ThreadPoolExecutor``.
+        Executes runs that run separately, for example a ``ThreadPoolExecutor``.
+    limit : int or str
+        How many bytes the arrays of a chunk of runs, and histories, may take.
+    progress : bool, optional
+        Whether to show a progress bar. By default in notebooks, if the sweep takes long.
 
     Returns
     -------
     Sweep
         Arrays whose first axes are the settings, in the order given, then the starts; with
-        ``.best()``, ``.ends`` (which of the best settings are at an end of their range) and
-        ``.table()``, which a notebook displays.
+        ``.best()``, ``.ends`` (which of the best settings are at an end of their range),
+        ``.table()``, ``.heatmap()``, which a notebook displays, and ``.save()``. Of a network a
+        `optlab.lab.NetworkSweep`, which has these, too.
 
     Raises
     ------
@@ -249,8 +281,6 @@ def sweep(
     (2, 2, 501)
     """
     surface = find(problem)
-    if not isinstance(surface, Surface):
-        raise TypeError(f"sweep runs on surfaces; {surface.title} is a network. Use compare.")
     if not (isinstance(optimizer_class, type) and issubclass(optimizer_class, Optimizer)):
         raise TypeError(
             f"sweep takes an optimizer class, such as ol.optimizer.Adam; got {optimizer_class!r}."
@@ -271,24 +301,26 @@ def sweep(
         raise ValueError(f"steps must be a whole number of at least 1; got {steps!r}.")
     seed = operator.index(seed)
     axes = {name: _axis(name, values) for name, values in settings.items()}
+    if isinstance(surface, Network):
+        if progress or limit != "4 GiB":
+            raise TypeError(
+                "limit= and progress= are for sweeps on surfaces; a sweep of a network keeps the "
+                "losses alone. Leave them out."
+            )
+        return sweep_network(surface, optimizer_class, axes, start, int(steps), seed, executor)
     starts = _starts(surface, start)
-    templates = [
-        optimizer_class(**dict(zip(axes, values, strict=True)))
-        for values in itertools.product(*(axis.tolist() for axis in axes.values()))
-    ]
-    members = [(template, point) for template in templates for point in starts]
     surface.value_and_gradient(starts[0])  # a faulty problem fails at once, by its name
+    groups = groups_of_grid(optimizer_class, axes, len(starts))
+    sweeper = Sweeper(
+        surface, groups, starts, int(steps), seed, bytes_from(limit, "limit"), executor
+    )
+    label = f"{optimizer_class.__name__} on {surface.title}"
+    bar = ProgressBar(sweeper.members, label, progress)
     try:
-        run = run_ensemble(
-            surface,
-            [template for template, _ in members],
-            np.array([point for _, point in members]),
-            int(steps),
-            seed,
-        )
-    except NotOnePassError:
-        run = _run_separately(surface, members, int(steps), seed, executor)
-    return Sweep(surface, optimizer_class, axes, starts, seed, run)
+        outcome = sweeper.run(bar.update)
+    finally:
+        bar.close()
+    return Sweep(optimizer_class, axes, sweeper, outcome)
 
 
 def _axis(name: str, values: Any) -> np.ndarray:
@@ -307,36 +339,3 @@ def _starts(surface: Surface, start: Any) -> np.ndarray:
     if points.ndim == 1 and surface.dimension == 1:
         rows = points.reshape(-1, 1)
     return np.array([surface.checked_start(row) for row in rows])
-
-
-def _run_separately(
-    surface: Surface,
-    members: list[tuple[Optimizer, Any]],
-    steps: int,
-    seed: int,
-    executor: Executor | None,
-) -> EnsembleRun:
-    """Run the members separately, and stack their traces."""
-    tasks = [(surface, template, tuple(point), steps, seed) for template, point in members]
-    results: Iterator[Any] = (executor.map if executor is not None else map)(_run_member, tasks)
-    run = EnsembleRun(len(members), steps, surface.dimension)
-    for i, (trace, final, stopped) in enumerate(results):
-        n = len(trace)
-        run.loss[i, :n] = trace.loss
-        run.loss[i, n] = final
-        run.point[i, : n + 1] = trace.parameters["point"]
-        run.gradient[i, :n] = trace.gradients["point"]
-        run.stopped[i] = stopped
-        for where, recorded in ((run.slots, trace.slots), (run.terms, trace.terms)):
-            for name, arrays in recorded.items():
-                rows = where.setdefault(name, np.full(run.gradient.shape, np.nan))
-                rows[i, :n] = arrays["point"]
-    return run
-
-
-def _run_member(task: Any) -> tuple[Any, float, int]:
-    """Run one member; a module-level function, so that another process can call it."""
-    surface, template, point, steps, seed = task
-    race = compare(surface, {"run": template}, start=point, steps=steps, seed=seed)
-    trace = race["run"]
-    return trace, race.final_loss["run"], len(trace) if trace.stopped else -1

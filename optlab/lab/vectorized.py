@@ -8,14 +8,18 @@ the same arithmetic as a separate run, and so ends with the same bits.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from optlab.lab.problems.surface import Noise, Surface
 from optlab.optimizer import Optimizer
+from optlab.optimizer.regularizer import with_decay
 from optlab.optimizer.rule.namespaces import HyperParameters, Scalars, Slots
+from optlab.optimizer.step.member_program import MemberProgram
 from optlab.optimizer.wrappers import Wrapper, free_name, layers_of
+from optlab.plan import Plan
 
 
 class NotOnePassError(TypeError):
@@ -53,7 +57,9 @@ class EnsembleRun:
         where[name][:, step] = rows
 
 
-def evaluate(surface: Surface, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def evaluate(
+    surface: Surface, points: np.ndarray, plan: Plan | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Return values and gradients at many points, one per row.
 
     Raises
@@ -62,7 +68,8 @@ def evaluate(surface: Surface, points: np.ndarray) -> tuple[np.ndarray, np.ndarr
         If the function does not work on arrays, element by element.
     """
     columns = [np.ascontiguousarray(column) for column in points.T]
-    compute = surface.differentiate if surface.plan is None else surface.plan.replay
+    plan = plan or surface.plan
+    compute = surface.differentiate if plan is None else plan.replay
     try:
         value, *gradient = compute(*columns)
     except Exception as error:
@@ -123,17 +130,50 @@ def run_ensemble(
     regularizer, clip = first.decay_and_clip
     if regularizer is not None or clip is not None:
         raise NotOnePassError("weight_decay and grad_clip are applied run by run")
-    p = starts.astype(float)
-    slots: dict[str, Any] = {
-        name: np.full_like(p, start) for name, start in first.slots_for(settings.h).items()
-    }
-    slots_before = dict(slots)
-    after_step = [layer.over_rows(p) for layer in layers]
-    alive = np.ones(members, dtype=bool)
+    start_slots: dict[str, Any] = first.slots_for(settings.h)
+    slots_before = {name: np.full_like(starts, x, float) for name, x in start_slots.items()}
     with np.errstate(all="ignore"):
-        check_elementwise(surface, p)
+        check_elementwise(surface, starts.astype(float))
+
+    def parts(step: int) -> tuple[HyperParameters, Scalars]:
+        return settings.h, settings.scalars(step + 1)
+
+    try:
+        _take_steps(surface, None, first, layers, slots_before, starts, noise, parts, run)
+    except (ValueError, TypeError) as error:
+        raise NotOnePassError(f"{type(first).__name__}: {error}") from error
+    with np.errstate(all="ignore"):
+        _check_surface(surface, run)
+        _check_rule(first, settings, slots_before, run)
+    _blank_after_stop(run)
+    return run
+
+
+def _take_steps(
+    surface: Surface,
+    plan: Plan | None,
+    rule: Optimizer,
+    layers: list[Wrapper],
+    slots: dict[str, Any],
+    starts: np.ndarray,
+    noise: Noise | None,
+    parts: Callable[[int], tuple[HyperParameters, Scalars]],
+    run: EnsembleRun,
+) -> None:
+    """Take all steps of all members, as rows, and keep what each has done.
+
+    `parts` gives hyper-parameters and scalars of a step from 0.
+    """
+    p = starts.astype(float)
+    steps = run.gradient.shape[1]
+    after_step = [layer.over_rows(p) for layer in layers]
+    averages = next((i for i in reversed(range(len(layers))) if "average" in vars(layers[i])), None)
+    alive = np.ones(len(p), dtype=bool)
+    regularizer, _ = rule.decay_and_clip
+    evaluated = p
+    with np.errstate(all="ignore"):
         for step in range(steps):
-            value, g = evaluate(surface, p)
+            value, g = evaluate(surface, p, plan)
             run.loss[:, step], run.point[:, step] = value, p
             lost = alive & ~np.isfinite(value)
             run.stopped[lost] = step
@@ -142,19 +182,25 @@ def run_ensemble(
                 break
             if noise is not None:
                 g = g + noise.at(step)
-            try:
-                for array in (p, g, *slots.values()):
-                    array.setflags(write=False)
-                result = first.update(p, g, Slots(**slots), settings.h, settings.scalars(step + 1))
-            except (ValueError, TypeError) as error:
-                raise NotOnePassError(f"{type(first).__name__}: {error}") from error
+            for array in (p, g, *slots.values()):
+                array.setflags(write=False)
+            h, c = parts(step)
+            decayed, decay = with_decay(regularizer, g, p, rule.separate_decay)
+            if decay is not None:
+                c.decay = decay
+            result = rule.update(p, decayed, Slots(**slots), h, c)
             p, slots = result[0], result[1]
             run.gradient[:, step] = g
             shown = dict(slots)
             terms = dict(result[2]) if len(result) > 2 else {}
-            run.moved[:, step] = p
-            for after in after_step:
+            if regularizer is not None:
+                terms = {"used_gradient": decayed} | terms  # as a recording has it
+            run.moved[:, step] = evaluated = p
+            for i, after in enumerate(after_step):
                 p, more, more_terms = after(p)
+                evaluated = (
+                    more["average"] if i == averages else p if averages is None else evaluated
+                )
                 shown |= {free_name(name, shown): rows for name, rows in more.items()}
                 terms |= {free_name(name, terms): rows for name, rows in more_terms.items()}
             for name, rows in shown.items():
@@ -162,12 +208,36 @@ def run_ensemble(
             for name, rows in terms.items():
                 run.keep(run.terms, name, step, rows)
         else:
-            value, _ = evaluate(surface, p)
+            value, _ = evaluate(surface, evaluated, plan)
             run.loss[:, steps], run.point[:, steps] = value, p
             run.stopped[alive & ~np.isfinite(value)] = steps
-    with np.errstate(all="ignore"):
-        _check_surface(surface, run)
-        _check_rule(first, settings, slots_before, run)
+
+
+def replay(
+    surface: Surface, plan: Plan, made: MemberProgram, starts: np.ndarray, steps: int, seed: int
+) -> EnsembleRun:
+    """Return what the members of a program do at every step: the numbers of the loop, to the bit.
+
+    Parameters
+    ----------
+    surface : Surface
+    plan : Plan
+        Its value and gradient.
+    made : MemberProgram
+    starts : array, shape (members, dimension)
+    steps, seed : int
+    """
+    members, dimension = starts.shape
+    run = EnsembleRun(members, steps, dimension)
+    noise = Noise(surface.noise, dimension, seed) if surface.noise else None
+    settings = {**made.rule.settings, **made.varying}
+
+    def parts(step: int) -> tuple[HyperParameters, Scalars]:
+        h = HyperParameters(**{**settings, "learning_rate": made.rate_at(step)})
+        return h, Scalars(**made.scalars_at(step))
+
+    slots = made.start_slots(starts)
+    _take_steps(surface, plan, made.rule, list(made.layers), slots, starts, noise, parts, run)
     _blank_after_stop(run)
     return run
 
@@ -195,7 +265,7 @@ def _check_surface(surface: Surface, run: EnsembleRun) -> None:
     compute = surface.differentiate if surface.plan is None else surface.plan.replay
     members, columns = run.loss.shape
     for number, i in enumerate(_sample_indices(members, 32)):
-        ends = columns if run.stopped[i] < 0 else run.stopped[i]
+        ends = columns - 1 if run.stopped[i] < 0 else run.stopped[i]  # the last may be of averages
         if ends < 1:
             continue
         k = _sample_indices(ends, 32)[::-1][number % min(ends, 32)]

@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from optlab.autograd.tensor.conversions import as_setting
 from optlab.autograd.tensor.tensor import Tensor, raw
-from optlab.backend.arrays import as_float, unwrapped
+from optlab.backend.arrays import unwrapped
 from optlab.backend.device import device_of
 from optlab.backend.ensemble import EnsembleArray
 from optlab.plan.reductions import Reduction, sum_of_squares
@@ -31,8 +32,12 @@ _LARGE = 8192
 _squared_norm = Reduction(sum_of_squares, lambda total, dtype: total, "squared_norm")
 
 
+#: What to write for bounds that are differentiated.
+_CUT = "np.clip(g, low, high), with g a gradient"
+
+
 def _limit(value: Any, name: str) -> float:
-    limit = as_float(value, name)
+    limit = as_setting(value, name, f"g * np.minimum(1, {name} / norm), with g a gradient")
     if not 0 < limit < math.inf:
         raise ValueError(f"{name} must be finite and greater than 0; got {limit!r}.")
     return limit
@@ -57,6 +62,11 @@ def checked_pairs(params_grads: Any, who: str) -> list[tuple[Any, Any]]:
     return [(p, g) for p, g in pairs]
 
 
+def _operand(g: Any) -> Any:
+    """Return the array of a gradient; a Tensor that is itself differentiated stays one."""
+    return g if getattr(g, "node", None) is not None else raw(g)
+
+
 class GradientClip:
     """Base class of gradient clips, which selects the gradients to clip."""
 
@@ -74,14 +84,16 @@ class GradientClip:
         TypeError
             If an entry is no such pair.
         """
-        given = checked_pairs(params_grads, type(self).__name__)
-        pairs = [(p, g) for p, g in given if g is not None]
+        pairs = [
+            pair for pair in checked_pairs(params_grads, type(self).__name__) if pair[1] is not None
+        ]
         chosen = [i for i, (p, _) in enumerate(pairs) if getattr(p, "need_clip", True)]
-        clipped = self.clip([raw(pairs[i][1]) for i in chosen])
-        for i, g in zip(chosen, clipped, strict=True):
-            p, before = pairs[i]
-            if g is not raw(before):
-                pairs[i] = (p, Tensor(g) if isinstance(before, Tensor) else g)
+        given = [_operand(pairs[i][1]) for i in chosen]
+        clipped = self.clip(given)
+        for i, before, g in zip(chosen, given, clipped, strict=True):
+            p, was = pairs[i]
+            if g is not before:
+                pairs[i] = (p, Tensor(g) if isinstance(was, Tensor) and g is raw(g) else g)
         return pairs
 
     def common_factor(self, params_grads: Pairs) -> Any:
@@ -115,8 +127,8 @@ class ClipGradByValue(GradientClip):
     """
 
     def __init__(self, max: float, min: float | None = None) -> None:
-        self.max = as_float(max, "max")
-        self.min = -self.max if min is None else as_float(min, "min")
+        self.max = as_setting(max, "max", _CUT)
+        self.min = -self.max if min is None else as_setting(min, "min", _CUT)
         if not self.min <= self.max:
             raise ValueError(f"min must not exceed max; got min={self.min!r} and max={self.max!r}.")
 
@@ -250,6 +262,11 @@ class ClipGradByGlobalNorm(_NormClip):
         squares = [_squared_norm(g) for g in gradients]
         if all(isinstance(square, float) for square in squares):
             return math.sqrt(sum(sorted(squares)))  # independent of their order
+        if any(isinstance(square, Tensor) for square in squares):  # sorted likewise
+            ordered = np.sort(np.stack(squares))
+            return np.sqrt(
+                functools.reduce(operator.add, [ordered[i] for i in range(len(squares))])
+            )
         if all(isinstance(getattr(square, "members", None), np.ndarray) for square in squares):
             rows = np.sort(np.stack([square.members for square in squares]), axis=0)
             return np.sqrt(EnsembleArray(functools.reduce(operator.add, rows), squares[0].level))

@@ -4,6 +4,7 @@ from optlab.backend.namespaces import elsewhere as _elsewhere
 from optlab.backend.namespaces import missing as _missing
 from optlab.backend.namespaces import not_called as _not_called
 from optlab.backend.namespaces import set_module as _set_module
+from optlab.backend.wrong_arguments import explain_all as _explain_all
 from optlab.optimizer import lr, regularizer
 from optlab.optimizer.adadelta import Adadelta
 from optlab.optimizer.adagrad import Adagrad
@@ -27,6 +28,7 @@ from optlab.optimizer.rmsprop import RMSProp
 from optlab.optimizer.rprop import Rprop
 from optlab.optimizer.rule.hyperparameters import REQUIRED
 from optlab.optimizer.sgd import SGD
+from optlab.optimizer.step.rule_capture import capture_rule
 from optlab.optimizer.step.step import Update
 from optlab.optimizer.wrappers import (
     Averaged,
@@ -65,12 +67,14 @@ __all__ = [
     "RecomputeOptimizer",
     "Rprop",
     "Update",
+    "capture_rule",
     "lr",
     "regularizer",
 ]
 
 
 _not_called(__name__, f"{__name__}.wrappers")
+_explain_all(globals())
 _set_module(__name__)
 _set_module(f"{__name__}.wrappers")
 

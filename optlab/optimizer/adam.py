@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, ClassVar
 
 import numpy as np
 
 from optlab.optimizer.optimizer import Optimizer
+from optlab.optimizer.rule.traced import square_root
 
 
 class Adam(Optimizer):
@@ -72,7 +72,7 @@ class Adam(Optimizer):
         """Return the bias corrections of the two moments."""
         return {
             "rate": h.learning_rate / (1 - h.beta1**t),
-            "root": 1 / math.sqrt(1 - h.beta2**t),
+            "root": 1 / square_root(1 - h.beta2**t),
         }
 
     def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:

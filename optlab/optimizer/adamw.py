@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
+from optlab.autograd.tensor.conversions import is_tracked, refusal
 from optlab.optimizer.adam import Adam
 from optlab.optimizer.params.groups import checked_rate
+from optlab.optimizer.params.labels import (
+    Asked,
+    as_named,
+    by_rule,
+    label_of,
+    tells_structural_names_apart,
+)
 from optlab.optimizer.rule.hyperparameters import checked_callable
 
 
@@ -32,7 +41,7 @@ class AdamW(Adam):
     lr_ratio : callable, optional
         Takes a parameter and returns a factor for its rate, in decay and step.
     apply_decay_param_fun : callable, optional
-        Takes the name of a parameter and returns whether it decays.
+        Takes the name of a parameter, such as ``"linear_0.w_0"``, and returns whether it decays.
     lazy_mode : bool
         With row-sparse gradients, leave moments and values of rows without a gradient unchanged.
         Otherwise their gradient is zero, and they decay.
@@ -59,7 +68,7 @@ class AdamW(Adam):
     >>> optimizer = ol.optimizer.AdamW(
     ...     0.1,
     ...     parameters=layer.parameters(),
-    ...     apply_decay_param_fun=lambda name: "bias" not in name,
+    ...     apply_decay_param_fun=lambda name: not name.endswith(".b_0"),
     ... )
     """
 
@@ -88,11 +97,25 @@ class AdamW(Adam):
         """Return the factor of this parameter's rate, and a decay of 0 if it is excluded."""
         own: dict[str, Any] = {}
         if h.lr_ratio is not None:
-            own["learning_rate"] = _ratio(h.lr_ratio(parameter), parameter)
+            own["learning_rate"] = _ratio(h.lr_ratio(as_named(parameter)), parameter)
         chosen = h.apply_decay_param_fun
-        if chosen is not None and not chosen(getattr(parameter, "name", None) or ""):
+        if chosen is not None and not chosen(as_named(parameter).name):
             own["weight_decay"] = 0.0
         return own
+
+    def _idle_rules(self, asked: Sequence[Asked]) -> Iterator[tuple[str, str, list[Asked]]]:
+        for choose, concerned in by_rule(asked, "apply_decay_param_fun"):
+            decay = ["weight_decay" not in own for _, _, own in concerned]
+            if not any(decay):
+                does = "chooses no parameter: none of them decays"
+                yield "apply_decay_param_fun", does, concerned
+            # To choose all of them is usual, unless it is a mistake about names.
+            elif all(decay) and tells_structural_names_apart(choose, [p for p, *_ in concerned]):
+                does = "chooses every parameter: all of them decay"
+                yield "apply_decay_param_fun", does, concerned
+        for _, concerned in by_rule(asked, "lr_ratio"):
+            if all(own.get("learning_rate") == 1.0 for _, _, own in concerned):
+                yield "lr_ratio", "is 1.0 for every parameter, which changes nothing", concerned
 
     def scalars(self, t: int, h: Any) -> dict[str, float]:
         """Return Adam's corrections, and the decay factor of the parameter."""
@@ -107,10 +130,18 @@ class AdamW(Adam):
 
 def _ratio(value: Any, parameter: Any) -> Any:
     """Validate the result of lr_ratio for a parameter, and return it."""
+    if is_tracked(value):
+        raise refusal(
+            value,
+            f"lr_ratio, whose factor for {label_of(parameter, 'a parameter')} is read as a plain "
+            "number,",
+            "optimizer.functional_step(parameters, gradients, state, learning_rate=t), which can "
+            "be differentiated by the rate; or return t.item() where no gradient is wanted",
+        )
     try:
         return checked_rate(value)
     except (TypeError, ValueError):
-        name = getattr(parameter, "name", None) or f"a parameter of shape {parameter.shape}"
+        name = label_of(parameter, f"a parameter of shape {parameter.shape}")
         kind = TypeError if value is None or isinstance(value, str) else ValueError
         raise kind(
             f"lr_ratio gave {value!r} for {name}; it gives a finite factor of at least 0 for every "

@@ -14,7 +14,7 @@ class ASGD(Optimizer):
     .. math::
         i &= (t - 1) \bmod n \\
         d &\leftarrow d - y_i + g, \qquad y_i \leftarrow g \\
-        p &\leftarrow p - \eta \frac{d}{\min(t, n)}
+        p &\leftarrow p - \eta \left( \frac{d}{\min(t, n)} + \lambda p \right)
 
     Parameters
     ----------
@@ -23,13 +23,20 @@ class ASGD(Optimizer):
     batch_num : int
         Number n of batches in an epoch, which must recur in the same order. Memory grows with it:
         one slot per batch.
+    parameters : sequence of Tensor or of dict, optional
+        As of every `Optimizer`.
+    weight_decay : float, L1Decay or L2Decay, optional
+        The decay :math:`\lambda`, or that of the penalty. It is not part of the stored gradients.
+    grad_clip, multi_precision, name, not_finite
+        As of every `Optimizer`.
 
     Notes
     -----
     Source: Schmidt, Le Roux and Bach 2017, "Minimizing finite sums with the stochastic average
     gradient", arXiv 1309.2388, algorithm 1. With n = 1 it is `SGD`. PyTorch's
     rule of this name differs: it is the averaged SGD of Polyak and Juditsky; for averages of
-    weights see `ModelAverage`. Decay is part of the stored gradients.
+    weights see `ModelAverage`. Paddle stores gradients with the decay; here it stands beside their
+    mean, as its documentation prints it.
 
     Examples
     --------
@@ -47,6 +54,11 @@ class ASGD(Optimizer):
     hyperparameters: ClassVar[dict[str, Any]] = {"learning_rate": 0.001, "batch_num": 1}
     ranges: ClassVar[dict[str, tuple[float, float]]] = {"batch_num": (1, math.inf)}
     slots: ClassVar[dict[str, float]] = {"d": 0.0}
+    separate_decay: ClassVar[bool] = True
+    positional: ClassVar[tuple[str, ...]] = (
+        "learning_rate", "batch_num", "parameters", "weight_decay", "grad_clip", "multi_precision",
+        "name",
+    )  # fmt: skip
 
     def slots_for(self, h: Any) -> dict[str, float]:
         """Return the sum, and one slot for the last gradient of each batch."""
@@ -64,5 +76,7 @@ class ASGD(Optimizer):
         name = f"y{c.index}"
         d = s.d - getattr(s, name) + g
         step = c.rate * d
+        if c.decay is not None:
+            step = step + h.learning_rate * c.decay
         slots = {**vars(s), "d": d, name: g}
         return p - step, slots, {"update": -step}

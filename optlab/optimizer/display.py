@@ -64,10 +64,12 @@ def _page(subject: Any, settings: list[tuple[str, Any]], body: str) -> str:
     name = f' <span style="{QUIET}">{escape(subject.name)}</span>' if subject.name else ""
     listed = ", ".join(f"{name} = {value!r}" for name, value in settings)
     formula = subject.formula
-    rendered = f'<div style="padding: 6px 0;">{formula._repr_latex_()}</div>' if formula else ""
+    rendered = (
+        f'<div style="padding: 6px 0;">{escape(formula._repr_latex_())}</div>' if formula else ""
+    )
     return (
         f'<div class="optlab-optimizer" style="{FONT} max-width: 1200px; overflow-x: auto;">'
-        f"<b>{type(subject).__name__}</b>{name}"
+        f"<b>{escape(type(subject).__name__)}</b>{name}"
         f'<div style="{QUIET}">{escape(listed)}</div>{rendered}{body}</div>'
     )
 

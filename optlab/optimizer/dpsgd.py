@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from optlab.autograd.tensor.tensor import Tensor, raw
 from optlab.backend.arrays import constants_beside
 from optlab.optimizer.optimizer import Optimizer
 from optlab.optimizer.rule.norms import norm
@@ -67,7 +68,7 @@ class Dpsgd(Optimizer):
     def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
         """Clip the gradient, and add noise."""
         cut = g / np.maximum(norm(g) / h.clip, 1.0)
-        if h.sigma == 0:
+        if h.sigma == 0 and not isinstance(h.sigma, Tensor):
             step = h.learning_rate * cut
             return p - step, {}, {"update": -step}
         noise = h.sigma / h.batch_size * noise_beside(p, c.key)
@@ -79,4 +80,4 @@ def noise_beside(p: Any, key: Any) -> Any:
     """Draw a standard normal array of the shape, dtype and device of `p`."""
     precision = np.float64 if p.dtype == np.float64 else np.float32
     drawn = np.asarray(key.generator().standard_normal(p.shape, precision))
-    return constants_beside(p, drawn.astype(p.dtype, copy=False))
+    return constants_beside(raw(p), drawn.astype(p.dtype, copy=False))

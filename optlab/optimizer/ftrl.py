@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from optlab.autograd.tensor.tensor import Tensor
 from optlab.optimizer.optimizer import Optimizer
 from optlab.optimizer.rule.hyperparameters import REQUIRED
 
@@ -67,13 +68,16 @@ class Ftrl(Optimizer):
             raise ValueError(f"lr_power must be at most 0, such as -0.5; got {h.lr_power!r}.")
 
     def scalars(self, t: int, h: Any) -> dict[str, Any]:
-        """Raise for a rate of 0, a divisor; return whether the power is a square root."""
+        """Raise for a rate of 0, a divisor; return whether the power is a square root.
+
+        A power that is differentiated is one at -0.5, too.
+        """
         if not h.learning_rate > 0:
             raise ValueError(
                 "Ftrl divides by its rate, which is 0 for a parameter in this step; use a small "
                 "rate, such as 1e-8, or take the parameter out."
             )
-        return {"by_root": h.lr_power == -0.5}
+        return {"by_root": not isinstance(h.lr_power, Tensor) and h.lr_power == -0.5}
 
     def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
         """Update both sums, and solve for the point."""

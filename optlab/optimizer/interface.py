@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType
 from typing import Any, ClassVar, cast
 
 from optlab.autograd.tape import nodes
+from optlab.autograd.tensor.conversions import has_history, refusal
 from optlab.autograd.tensor.tensor import Tensor, raw
 from optlab.backend import events
+from optlab.backend.call_recorder import after_backward, here, refuse_step_hooks
 from optlab.nn.clip import checked_pairs
 from optlab.optimizer.params.groups import Group, checked_hyperparameters, make_groups
+from optlab.optimizer.params.pairs import (
+    Pairs,
+    gradients_by_id,
+    refuse_static_graph,
+    run_backward,
+    selected,
+)
 from optlab.optimizer.regularizer import Regularizer, as_regularizer
 from optlab.optimizer.rule.hyperparameters import COMMON, checked, is_schedule
 from optlab.optimizer.rule.protocols import UpdateRule
+from optlab.optimizer.step.hooks import StepHooks
 from optlab.optimizer.step.step import take_step
-
-
-class Pairs(list[tuple[Tensor, Tensor]]):
-    """A list of (parameter, gradient) pairs with a short repr."""
-
-    def __repr__(self) -> str:
-        n = len(self)
-        return f"<{n} (parameter, gradient) pair{'s' * (n != 1)}>"
 
 
 def clear_gradients_of(parameters: Iterable[Any], set_to_zero: bool) -> None:
@@ -36,13 +38,15 @@ def clear_gradients_of(parameters: Iterable[Any], set_to_zero: bool) -> None:
         events.gradients_cleared.publish(parameters)
 
 
-class Interface:
+class Interface(StepHooks):
     """Gradients, learning rates and groups: the documented interface of every optimizer."""
 
     ranges: ClassVar[dict[str, tuple[float, float]]]
     settings: dict[str, Any]
     schedule: Any
     groups: list[Group]
+    #: While a step of `apply_gradients` is published: its gradients, by the ids of parameters.
+    given_gradients: dict[int, Any] | None = None
     _common: dict[str, Any]
 
     def step(self, closure: None = None) -> None:
@@ -67,6 +71,9 @@ class Interface:
             True sets gradients to zero (`step` still decays slots and moves parameters with them);
             False removes them (`step` then skips the parameter).
         """
+        if here.recorder is not None:
+            here.recorder.effect(Interface.clear_grad, (self, set_to_zero), {})
+            return
         for group in self.groups:
             clear_gradients_of(group.parameters, set_to_zero)
 
@@ -90,19 +97,21 @@ class Interface:
         startup_program: None = None,
         parameters: Iterable[Any] | None = None,
         no_grad_set: Iterable[Any] | None = None,
-        callbacks: None = None,
+        callbacks: Sequence[Callable[..., Any]] | None = None,
     ) -> Pairs:
         """Run the backward pass of `loss`, and return the parameters with their gradients.
 
         Parameters
         ----------
         loss : Tensor
-        startup_program, callbacks : None
-            Arguments of static graphs, which optlab does not have.
+        startup_program : None
+            An argument of static graphs, which optlab does not have.
         parameters : iterable of Tensor or str, optional
             Only these, as Tensors or by name.
         no_grad_set : iterable of Tensor or str, optional
             Not these.
+        callbacks : list of callable, optional
+            Each is called with every parameter and its gradient, once all gradients are there.
 
         Returns
         -------
@@ -112,7 +121,7 @@ class Interface:
         Raises
         ------
         TypeError
-            If `loss` is no Tensor.
+            If `loss` is no Tensor, or `callbacks` no list of functions.
         ValueError
             If a parameter is not among this optimizer's.
 
@@ -128,18 +137,10 @@ class Interface:
         array([0.75], dtype=float32)
         """
         self._require_parameters()
-        _refuse_static_graph("startup_program", startup_program)
-        _refuse_static_graph("callbacks", callbacks)
-        chosen = self._select(parameters, no_grad_set)
-        if not isinstance(loss, Tensor):
-            raise TypeError(
-                f"the loss must be a Tensor; got {type(loss).__name__}. Write "
-                "optimizer.minimize(loss), which runs backward and takes a step; after "
-                "loss.backward() it is optimizer.step()."
-            )
-        if not getattr(loss.node, "backward_done", False):
-            loss.backward()
-        return Pairs((p, p.grad) for p in chosen if p.grad is not None)
+        refuse_static_graph("startup_program", startup_program)
+        own = [p for group in self.groups for p in group.parameters]
+        chosen = selected(type(self).__name__, own, parameters, no_grad_set)
+        return run_backward(loss, chosen, callbacks)
 
     def apply_gradients(self, params_grads: Iterable[tuple[Any, Any]]) -> list[Any]:
         """Take a step with these gradients in place of those that the parameters hold.
@@ -159,18 +160,35 @@ class Interface:
         TypeError, ValueError
             If something is no pair, a parameter is not this optimizer's or appears twice, or a
             gradient does not fit. Nothing has changed then.
+        SilentDetachError
+            If a gradient itself needs a gradient: `functional_step` differentiates steps.
         """
+        if here.recorder is not None:
+            refuse_step_hooks(self)
+            done: list[Any] = here.recorder.effect(
+                Interface.apply_gradients, (self, params_grads), {}
+            )
+            return done
         self._require_parameters()
-        take_step(cast("UpdateRule", self), self._gradients_by_id(params_grads))
+        given = self._gradients_by_id(params_grads)
+        if self.has_step_hooks:
+            with self._step_hooks(params_grads):
+                take_step(cast("UpdateRule", self), given)
+        else:
+            take_step(cast("UpdateRule", self), given)
         if events.step_finished.listeners:
-            events.step_finished.publish(self)
+            self.given_gradients = given
+            try:
+                events.step_finished.publish(self)
+            finally:
+                self.given_gradients = None
         return []
 
     def apply_optimize(
         self, loss: Any, startup_program: None, params_grads: Iterable[tuple[Any, Any]]
     ) -> list[Any]:
         """Take a step with these gradients; `loss` is not used."""
-        _refuse_static_graph("startup_program", startup_program)
+        refuse_static_graph("startup_program", startup_program)
         return self.apply_gradients(params_grads)
 
     def append_regularization_ops(
@@ -185,11 +203,14 @@ class Interface:
         who = f"{type(self).__name__}.append_regularization_ops"
         pairs = Pairs()
         for p, g in checked_pairs(parameters_and_grads, who):
+            if has_history(g):
+                raise refusal(g, f"{who}()", "g + c * p for L2Decay(c), or give g.detach()")
             own: Regularizer | None = getattr(p, "regularizer", None) or default
             changed = g if own is None or g is None else Tensor(own.add_to(raw(g), raw(p)))
             pairs.append((p, changed))
         return pairs
 
+    @after_backward
     def minimize(
         self,
         loss: Any = None,
@@ -218,51 +239,10 @@ class Interface:
             self.apply_gradients(pairs)
         return [], pairs
 
-    def _select(self, parameters: Any, no_grad_set: Any) -> list[Any]:
-        """Return the chosen parameters without those that are left out."""
-        own = [p for group in self.groups for p in group.parameters]
-        wanted = own if parameters is None else self._find(own, parameters, "parameters")
-        given = () if no_grad_set is None else no_grad_set
-        left_out = {id(p) for p in self._find(own, given, "no_grad_set")}
-        return [p for p in wanted if id(p) not in left_out]
-
-    def _find(self, own: list[Any], given: Any, argument: str) -> list[Any]:
-        if isinstance(given, (str, Tensor)) or not isinstance(given, Iterable):
-            written = f"[{given!r}]" if isinstance(given, str) else "[w]"
-            raise TypeError(
-                f"{argument} must be a list of Tensors or of their names; got "
-                f"{type(given).__name__}. Write {argument}={written}."
-            )
-        names = {getattr(p, "name", None): p for p in own}
-        known = {id(p) for p in own}
-        found = []
-        for entry in given:
-            p = names.get(entry) if isinstance(entry, str) else entry
-            if id(p) not in known:
-                raise self._foreign_error(entry, argument)
-            found.append(p)
-        return found
-
-    def _foreign_error(self, entry: Any, argument: str) -> ValueError:
-        label = repr(getattr(entry, "name", None) or entry)
-        return ValueError(
-            f"{argument} has {label}, which is not a parameter of this {type(self).__name__}."
-        )
-
     def _gradients_by_id(self, params_grads: Any) -> dict[int, Any]:
         """Return the gradients by the identity of their parameter."""
-        known = {id(p) for group in self.groups for p in group.parameters}
-        given: dict[int, Any] = {}
-        for p, g in checked_pairs(params_grads, f"{type(self).__name__}.apply_gradients"):
-            if id(p) not in known:
-                raise self._foreign_error(p, "params_grads")
-            if id(p) in given:
-                raise ValueError(
-                    f"params_grads has {getattr(p, 'name', None) or 'a parameter'!r} twice; add "
-                    "up its gradients first."
-                )
-            given[id(p)] = raw(g)
-        return given
+        own = [p for group in self.groups for p in group.parameters]
+        return gradients_by_id(type(self).__name__, own, params_grads)
 
     # Groups and rates ---------------------------------------------------------------------------
 
@@ -297,6 +277,8 @@ class Interface:
 
     def get_lr(self) -> Any:
         """Return the current learning rate, a float; of an ensemble, its rates."""
+        if here.recorder is not None:
+            return here.recorder.number(type(self).get_lr, self)
         if self.schedule is not None:
             return float(self.schedule())
         return self.settings["learning_rate"]
@@ -311,7 +293,12 @@ class Interface:
         ValueError
             If it is negative or not finite, does not fit the other settings, or has another number
             of values than the ensembles have members. The old rate stays then.
+        SilentDetachError
+            If it is a Tensor that needs a gradient: `functional_step` differentiates steps.
         """
+        if here.recorder is not None:
+            here.recorder.effect(Interface.set_lr, (self, value), {})
+            return
         if self.schedule is not None:
             raise RuntimeError(
                 f"the rate of this {type(self).__name__} comes from {self.schedule!r}; call "
@@ -368,11 +355,3 @@ class Interface:
 for _method in vars(Interface).values():
     if isinstance(_method, FunctionType):  # Python's error messages name the function called
         _method.__qualname__ = f"Optimizer.{_method.__name__}"
-
-
-def _refuse_static_graph(name: str, value: Any) -> None:
-    """Raise TypeError for an argument that has no meaning without static graphs."""
-    if value is not None:
-        raise TypeError(
-            f"{name} belongs to static graphs, which optlab does not have; leave it None."
-        )

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from optlab.optimizer.optimizer import Optimizer
+from optlab.optimizer.params.labels import Asked, as_named, by_rule
 from optlab.optimizer.rule.hyperparameters import checked_callable
 from optlab.optimizer.rule.norms import norm, quotient_or_one
+from optlab.optimizer.rule.traced import square_root
 
 
 class Lamb(Optimizer):
@@ -35,7 +38,8 @@ class Lamb(Optimizer):
     epsilon : float
         Added to the root.
     exclude_from_weight_decay_fn : callable, optional
-        Takes a parameter and returns whether it is excluded from the decay.
+        Takes a parameter and returns whether it is excluded from the decay, such as ``lambda p:
+        p.name.endswith(".b_0")`` for the biases of layers.
     always_adapt : bool
         Use the ratio of norms for parameters without decay as well.
 
@@ -79,13 +83,21 @@ class Lamb(Optimizer):
     def for_parameter(self, parameter: Any, h: Any) -> dict[str, Any]:
         """Return a decay of 0 for excluded parameters."""
         excluded = h.exclude_from_weight_decay_fn
-        return {"lamb_weight_decay": 0.0} if excluded is not None and excluded(parameter) else {}
+        if excluded is None or not excluded(as_named(parameter)):
+            return {}
+        return {"lamb_weight_decay": 0.0}
+
+    def _idle_rules(self, asked: Sequence[Asked]) -> Iterator[tuple[str, str, list[Asked]]]:
+        setting = "exclude_from_weight_decay_fn"
+        for _, concerned in by_rule(asked, setting):
+            if not any(own for _, _, own in concerned):
+                yield setting, "excludes no parameter: all of them decay", concerned
 
     def scalars(self, t: int, h: Any) -> dict[str, Any]:
         """Return the bias corrections of the two moments, and whether the norm ratio is used."""
         return {
             "moment": 1 / (1 - h.beta1**t),
-            "root": 1 / math.sqrt(1 - h.beta2**t),
+            "root": 1 / square_root(1 - h.beta2**t),
             "adapts": bool(h.lamb_weight_decay or h.always_adapt),
         }
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
+from optlab.autograd.tensor.tensor import Tensor
 from optlab.optimizer.optimizer import Optimizer
+from optlab.optimizer.params.labels import Asked, by_rule, names_of
 from optlab.optimizer.rule.hyperparameters import REQUIRED
 from optlab.optimizer.rule.norms import norm
 
@@ -36,7 +38,8 @@ class LarsMomentum(Optimizer):
         The decay :math:`\lambda`.
     exclude_from_weight_decay : list of str, optional
         Parts of names; parameters whose names contain one of them are excluded from the decay, and
-        so use the unscaled rate.
+        so use the unscaled rate: ``[".b_0"]``, the biases of layers, or ``["bias"]``, as the name
+        in the model counts as well.
     epsilon : float
         Added to the divisor.
     rescale_grad : float
@@ -81,7 +84,7 @@ class LarsMomentum(Optimizer):
         parts = h.exclude_from_weight_decay
         if parts is None:
             return
-        if isinstance(parts, str) or not isinstance(parts, Iterable):
+        if isinstance(parts, (str, Tensor)) or not isinstance(parts, Iterable):
             raise TypeError(
                 f"exclude_from_weight_decay must be a list of parts of names; got {parts!r}. For "
                 "one, write ['bias']."
@@ -92,9 +95,16 @@ class LarsMomentum(Optimizer):
 
     def for_parameter(self, parameter: Any, h: Any) -> dict[str, Any]:
         """Return a decay of 0 for excluded names."""
-        name = getattr(parameter, "name", None) or ""
-        excluded = any(part in name for part in h.exclude_from_weight_decay or ())
+        parts = h.exclude_from_weight_decay or ()
+        excluded = any(part in name for name in names_of(parameter) for part in parts)
         return {"lars_weight_decay": 0.0} if excluded else {}
+
+    def _idle_rules(self, asked: Sequence[Asked]) -> Iterator[tuple[str, str, list[Asked]]]:
+        setting = "exclude_from_weight_decay"
+        for parts, concerned in by_rule(asked, setting):
+            if not any(own for _, _, own in concerned):
+                does = f"is {parts!r} and excludes no parameter: all of them decay"
+                yield setting, does, concerned
 
     def scalars(self, t: int, h: Any) -> dict[str, Any]:
         """Return whether the norm ratio is used."""

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from optlab.autograd.tape.grad_mode import enable_grad
+from optlab.autograd.tensor.conversions import as_setting
 from optlab.backend import events
-from optlab.backend.arrays import as_float
+from optlab.backend.call_recorder import effect
 from optlab.optimizer.optimizer import Optimizer
 from optlab.optimizer.quasi_newton.flat_point import (
     Evaluation,
     check_one_run,
     check_same_kind,
-    count_step,
     read_evaluation,
     read_point,
+    updates_of_step,
     write_point,
 )
 from optlab.optimizer.quasi_newton.history import History, largest, starts_of
-from optlab.optimizer.quasi_newton.line_search import Trial, strong_wolfe
+from optlab.optimizer.quasi_newton.line_search import CURVATURE, Trial, strong_wolfe
+from optlab.optimizer.step.roll_forward import carried_through
+from optlab.plan.progress import Progress
 
 
 class LBFGS(Optimizer):
@@ -102,6 +106,8 @@ class LBFGS(Optimizer):
     }
     #: Whether `step` requires a closure, for code that trains with any optimizer.
     needs_closure: ClassVar[bool] = True
+    #: The share of the slope that the line search may leave.
+    _wolfe_curvature: ClassVar[float] = CURVATURE
 
     def __init__(self, *values: Any, **named: Any) -> None:
         self.history = History()
@@ -121,7 +127,7 @@ class LBFGS(Optimizer):
             raise ValueError(
                 f"line_search_fn must be 'strong_wolfe' or None; got {h.line_search_fn!r}."
             )
-        if h.max_eval is not None and not as_float(h.max_eval, "max_eval") >= 1:
+        if h.max_eval is not None and not as_setting(h.max_eval, "max_eval") >= 1:
             raise ValueError(f"max_eval must be at least 1, or None; got {h.max_eval!r}.")
         for name, value in vars(h).items():
             if name != "learning_rate" and value != self.settings[name]:
@@ -151,6 +157,7 @@ class LBFGS(Optimizer):
         """Raise NotImplementedError, as gradients at one point are not enough."""
         return self.minimize()
 
+    @effect
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Take up to `max_iter` steps; the closure computes loss and gradients.
 
@@ -173,14 +180,26 @@ class LBFGS(Optimizer):
         ValueError
             If parameters have their own learning rates, or differ in dtype or device.
         FloatingPointError
-            If the first gradient is not finite and the policy is ``not_finite="raise"``.
+            If the first gradient, or the point that a step leads to, is not finite and the policy
+            is ``not_finite="raise"``.
+
+        Notes
+        -----
+        An exception, of the closure or by Ctrl-C, leaves everything as after the last of these
+        steps.
         """
         self._require_parameters()
+        self.unfinished.finish()
         if not callable(closure):
             raise TypeError(
                 "LBFGS.step takes a closure: a function that clears the gradients, computes the "
                 "loss, runs backward and returns the loss."
             )
+        with self._step_hooks(closure):
+            return self._iterate(closure)
+
+    def _iterate(self, closure: Callable[[], Any]) -> Any:
+        """Take the steps of `step`."""
         check_same_kind(self.groups)
         for group in self.groups:
             for flat in group.arenas:
@@ -188,34 +207,39 @@ class LBFGS(Optimizer):
         first = here = self._evaluate(closure, first=True)
         if not self._may_continue(here.gradient):
             return here.returned
-        h, known = self.groups[0].h, self.history
+        h = self.groups[0].h
         rate = self.get_lr()
         most = h.max_iter * 5 // 4 if h.max_eval is None else int(h.max_eval)
         evaluations = 1
         for left in reversed(range(h.max_iter)):
-            g, start, before = here.gradient, read_point(self.groups), here
-            if largest(g) <= h.tolerance_grad:
+            before = here
+            if largest(before.gradient) <= h.tolerance_grad:
                 break
-            if known.iterations == 0:
-                direction = -g
-                alpha = min(1.0, 1.0 / known.total(np.abs(g))) * rate
-            else:
-                known.learn(g, start, h.history_size)
-                direction, alpha = known.newton_direction(g), rate
-            known.iterations += 1
-            known.direction, known.gradient = direction, g
-            known.start, known.alpha = start, alpha
-            slope = known.dot(g, direction)
-            if slope > -h.tolerance_change:
-                break
-            if events.array_kept.listeners:
-                _publish_held("slot", direction, start, *known.steps, *known.changes)
-            if h.line_search_fn is not None:
-                found, used = self._search(closure, start, direction, before, slope, alpha)
-                evaluations += used
-                alpha = known.alpha = found.alpha
-                here = found.evaluation
-            write_point(self.groups, start + alpha * direction)
+            start, known = read_point(self.groups), self.history.copy()
+            try:
+                slope = self._choose_direction(known, before.gradient, start, rate)
+                if slope > -h.tolerance_change:
+                    self.history = known
+                    break
+                direction, alpha = known.direction, known.alpha
+                if events.array_kept.listeners:
+                    _publish_held("slot", direction, start, *known.steps, *known.changes)
+                if h.line_search_fn is not None:
+                    found, used = self._search(closure, start, direction, before, slope, alpha)
+                    evaluations += used
+                    alpha = known.alpha = found.alpha
+                    here = found.evaluation
+                point = start + alpha * direction
+                if not self._may_continue(point, "the point that the step leads to"):
+                    write_point(self.groups, start)
+                    break
+                known.evaluations = self.history.evaluations
+                carried_through(self.unfinished, partial(self._move, point, known))
+                del point  # the next closure runs without it
+            except BaseException:
+                if self.history is not known:  # the search has moved the parameters
+                    write_point(self.groups, start)
+                raise
             self._publish(rate, before, start)
             if events.step_finished.listeners:
                 events.step_finished.publish(self)
@@ -284,6 +308,24 @@ class LBFGS(Optimizer):
             yield name, start, start + size
             start += size
 
+    def _choose_direction(self, known: History, g: Any, start: Any, rate: float) -> float:
+        """Learn from a gradient, choose direction and length of the next step; return the slope."""
+        if known.iterations == 0:
+            known.alpha = min(1.0, 1.0 / known.total(np.abs(g))) * rate
+            known.direction = -g
+        else:
+            known.learn(g, start, self.groups[0].h.history_size)
+            known.direction, known.alpha = known.newton_direction(g), rate
+        known.iterations += 1
+        known.gradient, known.start = g, start
+        return known.dot(g, known.direction)
+
+    def _move(self, point: Any, known: History, progress: Progress) -> None:
+        """Write a step: the parameters, their step counts and the history."""
+        flats = [flat for group in self.groups for flat in group.arenas]
+        counts = [(setattr, flat, "t", [t + 1 for t in flat.t]) for flat in flats]
+        progress.do([(write_point, self.groups, point), *counts, (setattr, self, "history", known)])
+
     # The objective along a line ------------------------------------------------------------------
 
     def _search(
@@ -304,7 +346,7 @@ class LBFGS(Optimizer):
 
         start = Trial(0.0, here.penalised, slope, here)
         try:
-            return strong_wolfe(evaluate, start, alpha, largest(direction))
+            return strong_wolfe(evaluate, start, alpha, largest(direction), self._wolfe_curvature)
         except BaseException:
             write_point(self.groups, point)
             raise
@@ -320,24 +362,23 @@ class LBFGS(Optimizer):
         return there
 
     def _publish(self, rate: float, before: Evaluation, start: Any) -> None:
-        """Count a step, and publish it to listeners."""
+        """Publish a step to listeners."""
         self.loss_of_step = before.loss
-        updates = count_step(self.groups, rate, before, start)
         if events.step_taken.listeners:
+            updates = updates_of_step(self.groups, rate, before, start)
             events.step_taken.publish(self, updates)
 
     # Conditions ---------------------------------------------------------------------------------
 
-    def _may_continue(self, g: Any) -> bool:
-        """Return whether to continue, by the policy for gradients that are not finite."""
-        if self.not_finite == "pass" or bool(np.isfinite(g).all()):
+    def _may_continue(self, values: Any, what: str = "a gradient that the closure left") -> bool:
+        """Return whether to continue, by the policy for values that are not finite."""
+        if self.not_finite == "pass" or bool(np.isfinite(values).all()):
             return True
         self.skipped += self.not_finite == "skip"
         if self.not_finite == "raise":
             raise FloatingPointError(
-                "a gradient that the closure left is not finite. Nothing was changed. Try a "
-                "smaller learning rate or grad_clip; optlab.autograd.detect_anomaly() finds the "
-                "operation."
+                f"{what} is not finite. Nothing was changed. Try a smaller learning rate or "
+                "grad_clip; optlab.autograd.detect_anomaly() finds the operation."
             )
         return False
 

@@ -9,7 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from optlab.autograd.tensor.tensor import Tensor
 from optlab.optimizer.optimizer import Optimizer
+from optlab.optimizer.rule.traced import square_root, traced
 
 _growing = threading.Lock()
 
@@ -71,7 +73,7 @@ class NAdam(Optimizer):
             "along_gradient": (
                 h.learning_rate * (1 - here) / (1 - product_to(t, h.beta1, h.momentum_decay))
             ),
-            "root": 1 / math.sqrt(1 - h.beta2**t),
+            "root": 1 / square_root(1 - h.beta2**t),
         }
 
     def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
@@ -84,13 +86,17 @@ class NAdam(Optimizer):
         return p - step, slots, {"root": root, "update": -step}
 
 
-def momentum_at(t: int, beta1: float, momentum_decay: float) -> float:
+def momentum_at(t: int, beta1: Any, momentum_decay: Any) -> Any:
     """Return the momentum of step t."""
-    return float(beta1 * (1 - 0.5 * 0.96 ** (t * momentum_decay)))
+    value = beta1 * (1 - 0.5 * 0.96 ** (t * momentum_decay))
+    return value if isinstance(value, Tensor) else float(value)
 
 
-def product_to(t: int, beta1: float, momentum_decay: float) -> float:
+def product_to(t: int, beta1: Any, momentum_decay: Any) -> Any:
     """Return the product of the momenta of steps 1 to t, multiplied in order: exact for any t."""
+    if isinstance(beta1, Tensor) or isinstance(momentum_decay, Tensor):  # differentiated
+        steps = np.arange(1.0, t + 1)
+        return traced(np.cumprod(beta1 * (1 - 0.5 * 0.96 ** (steps * momentum_decay)))[-1])
     products = _products(beta1, momentum_decay)
     if t >= len(products) and products[-1]:
         with _growing:

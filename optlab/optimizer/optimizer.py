@@ -8,13 +8,16 @@ regularize, update, write, and running the rule over many parameters at once.
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 from optlab.autograd.tensor.tensor import Tensor
 from optlab.backend import events
+from optlab.backend.call_recorder import here, refuse_step_hooks
 from optlab.backend.random import Key, next_key
 from optlab.optimizer.interface import Interface
 from optlab.optimizer.params.groups import Group, check_not_empty, make_groups
+from optlab.optimizer.params.labels import Asked
 from optlab.optimizer.params.names import check_slot_names
 from optlab.optimizer.regularizer import as_regularizer
 from optlab.optimizer.rule.declaration import check_class, is_built_in
@@ -22,11 +25,14 @@ from optlab.optimizer.rule.formula import FormulaOfDocstring
 from optlab.optimizer.rule.hyperparameters import (
     COMMON,
     Signature,
+    by_name,
     checked_name,
     is_schedule,
     read_arguments,
 )
 from optlab.optimizer.state_dict import Stateful
+from optlab.optimizer.step import bound, functional, functional_rule
+from optlab.optimizer.step.roll_forward import Unfinished
 from optlab.optimizer.step.step import take_step
 
 #: Policies for gradients that hold infinities or NaN.
@@ -91,6 +97,9 @@ class Optimizer(Interface, Stateful):
         ``c.key.generator()`` is a NumPy generator, the same in every run from the same seed. Cast
         what it draws: ``c.key.generator().standard_normal(p.shape).astype(p.dtype)``. A rule that
         draws has ``kind = "tensor"``.
+    ``separate_decay``, optional
+        True keeps the decay out of the gradient: the rule gets that of the penalty, or None, as
+        ``c.decay``.
     ``ranges``, optional
         Allowed values: name to (lowest, highest), the highest excluded.
 
@@ -110,8 +119,10 @@ class Optimizer(Interface, Stateful):
         Update float16 and bfloat16 parameters through a float32 copy, which keeps changes that are
         too small for 16 bits. Slots of such parameters are float32 in either case.
     not_finite : {"pass", "skip", "raise"}
-        What `step` does if a raw gradient holds infinities or NaN: use them, leave everything
-        unchanged, or raise FloatingPointError (everything is unchanged then, too).
+        What `step` does if a raw gradient holds infinities or NaN, or if a parameter or a slot that
+        is finite would no longer be: use them, leave everything unchanged, or raise
+        FloatingPointError (everything is unchanged then, too). What is written is looked at before:
+        large steps are tried first, block by block, which takes as long as the step.
         ``optimizer.skipped`` counts the steps that "skip" left out. The members of an ensemble take
         every step together: for them there is no "skip".
 
@@ -139,7 +150,10 @@ class Optimizer(Interface, Stateful):
     kind: ClassVar[str] = "elementwise"
     by_rows: ClassVar[bool] = False
     draws: ClassVar[bool] = False
+    separate_decay: ClassVar[bool] = False
     ranges: ClassVar[dict[str, tuple[float, float]]] = {}
+    #: The arguments by position, where the documents have another order than the settings.
+    positional: ClassVar[tuple[str, ...]] = ()
     #: Arguments, True or False, that change nothing but the speed where they are documented: they
     #: are accepted and ignored, as a step is as fast with either.
     ignored_options: ClassVar[tuple[str, ...]] = ()
@@ -169,6 +183,7 @@ class Optimizer(Interface, Stateful):
 
     def __init__(self, *values: Any, **named: Any) -> None:
         cls = type(self)
+        named = by_name(cls, values, named)
         common = {
             key: named.pop(key) if key in named else default
             for key, default in COMMON.items()
@@ -177,8 +192,8 @@ class Optimizer(Interface, Stateful):
         for key in cls.ignored_options:
             if not isinstance(named.pop(key, False), bool):
                 raise TypeError(f"{key} of {cls.__name__} must be True or False.")
-        rate = values[0] if values else named.get("learning_rate")
-        self.settings = read_arguments(cls, values, named)
+        rate = named.get("learning_rate")
+        self.settings = read_arguments(cls, named)
         self.schedule = rate if is_schedule(rate) else None
         parameters = common.pop("parameters")
         self.name = checked_name(common.pop("name"))
@@ -194,6 +209,11 @@ class Optimizer(Interface, Stateful):
         self.plans: dict[Any, Any] = {}
         #: The number of steps that ``not_finite="skip"`` left out.
         self.skipped = 0
+        #: What an exception has left to write of a step; see `optlab.optimizer.step.roll_forward`.
+        self.unfinished = Unfinished()
+        #: The calls of a step of small parameters, and the steps until they are bound.
+        self.bound_step: Any = None
+        self.steps_until_bound = bound.AFTER
         #: The usage warnings given so far, or counts for them.
         self.warned: dict[str, int] = {}
         #: Why the rule is not captured, by the dtype of the parameters; see `execution`.
@@ -249,6 +269,10 @@ class Optimizer(Interface, Stateful):
         """Return hyper-parameters that differ for this parameter; "learning_rate" is a factor."""
         return {}
 
+    def _idle_rules(self, asked: Sequence[Asked]) -> Iterable[tuple[str, str, list[Asked]]]:
+        """Return the settings that choose parameters by name, but in vain, and what they do."""
+        return ()
+
     def applies_by_rows(self, h: Any) -> bool:
         """Return whether rows without a gradient stay unchanged, and so need no update."""
         return self.by_rows
@@ -293,13 +317,17 @@ class Optimizer(Interface, Stateful):
         fresh.groups = []
         fresh.plans = {}
         fresh.refused = {}
-        fresh.skipped, fresh.warned = 0, {}
+        fresh.skipped, fresh.warned, fresh.unfinished = 0, {}, Unfinished()
+        fresh.bound_step, fresh.steps_until_bound = None, bound.AFTER
+        fresh._adopt_step_hooks(self)
         vars(fresh).pop("elementwise_verified", None)
         fresh._bind(parameters)
         return fresh
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"plans": {}, "refused": {}}  # captured again when needed
+        self.unfinished.finish()
+        # Captured again when needed.
+        return self._without_step_hooks() | {"plans": {}, "refused": {}, "bound_step": None}
 
     def layers(self) -> list[Any]:
         """Return the wrappers around the innermost optimizer, the inner ones first: none here."""
@@ -333,14 +361,122 @@ class Optimizer(Interface, Stateful):
             If a gradient or a result of the rule does not fit its parameter, or a closure is given.
             Nothing has changed then.
         FloatingPointError
-            If a gradient is not finite and the policy is ``not_finite="raise"``.
+            If a gradient or a result is not finite and the policy is ``not_finite="raise"``.
+
+        Notes
+        -----
+        A step is taken completely or not at all: if an exception comes while it is written, such as
+        KeyboardInterrupt by Ctrl-C, it is raised when all is written.
         """
+        if here.recorder is not None:
+            refuse_step_hooks(self)
+            here.recorder.effect(Optimizer.step, (self,), {})
+            return
         if closure is not None:
             raise TypeError(no_closure(type(self).__name__, closure))
         self._require_parameters()
-        take_step(self)
+        if self._step_pre_hooks or self._step_post_hooks:
+            with self._step_hooks():
+                take_step(self)
+        else:
+            take_step(self)
         if events.step_finished.listeners:
             events.step_finished.publish(self)
+
+    def _step_for_replay(self) -> Any:
+        """Return the step that a captured call may take, None if there is none.
+
+        It has memory into which the call writes gradients; see `optlab.plan.calls.bound_program`.
+        """
+        return bound.step_with_memory_for_gradients(self)
+
+    @functional.hyperparameters_by_name
+    def functional_init(self, parameters: Any, /, **hyperparameters: Any) -> dict[str, Any]:
+        """Return the state before the first `functional_step`.
+
+        Parameters
+        ----------
+        parameters : array or Tensor, or a list, tuple or dict of them, nested too
+        **hyperparameters
+            In place of the optimizer's own. They matter where slots begin at one, as those of
+            `Adagrad` at ``initial_accumulator_value``.
+
+        Returns
+        -------
+        dict
+            Step counts, slots, and what else a resumed run needs (a random key, float32 copies,
+            slow weights, averages): a dict of containers like `parameters`, of arrays and Python
+            numbers, which ``ol.save`` writes.
+        """
+        return functional.functional_init(self, parameters, hyperparameters)
+
+    @functional.hyperparameters_by_name
+    def functional_step(
+        self, parameters: Any, gradients: Any, state: Any, /, **hyperparameters: Any
+    ) -> tuple[Any, dict[str, Any]]:
+        """Return the parameters and the state after a step; change nothing.
+
+        The numbers are those of `step` to the bit: gradients are clipped, decay is added, the rule
+        is applied. As a function it can be differentiated (by the parameters, the gradients and
+        any hyper-parameter that is a Tensor), vectorized and composed with the transforms.
+
+        Parameters
+        ----------
+        parameters : array or Tensor, or a list, tuple or dict of them, nested too
+            With an optimizer that has parameters, they correspond to these by position in a list,
+            and by name in a dict (``"0.weight"`` of `named_parameters`, or ``"linear_0.w_0"``);
+            groups and the settings of each parameter count. Other keys are taken in their order
+            if all parameters are updated alike, and else refused. With a template all have the
+            same settings, and what is excluded by name is told by the keys of the dict.
+        gradients
+            Built like the parameters; None skips one.
+        state : dict
+            From `functional_init` or the last step.
+        **hyperparameters : float or Tensor
+            In place of the optimizer's own, in all groups: any of the rule, ``weight_decay``,
+            ``grad_clip``, and those of a wrapper. The ``learning_rate`` is multiplied by the
+            factors of groups and parameters, as always. With a schedule it must be given.
+
+        Returns
+        -------
+        parameters, state
+            The parameters in the same containers: arrays for arrays, Tensors for Tensors and where
+            something is differentiated.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If something does not fit, or a hyper-parameter is unknown or out of range.
+
+        Examples
+        --------
+        The slope of a loss after ten steps by the learning rate:
+
+        >>> import numpy as np
+        >>> import optlab as ol
+        >>> adam = ol.optimizer.Adam()
+        >>> def loss(w):
+        ...     return np.sum((w - 3) ** 2)
+        >>> def final(rate):
+        ...     w = np.zeros(2)
+        ...     state = adam.functional_init(w)
+        ...     for _ in range(10):
+        ...         w, state = adam.functional_step(w, ol.grad(loss)(w), state, learning_rate=rate)
+        ...     return loss(w)
+        >>> round(float(ol.grad(final)(0.1)), 3)
+        -77.955
+        """
+        return functional.functional_step(self, parameters, gradients, state, hyperparameters)
+
+    def _functional_start(self, leaves: Any, values: list[Any], named: Any) -> dict[str, Any]:
+        """Return the state of a functional step before the first one."""
+        return functional_rule.rule_start(self, leaves, values, named)
+
+    def _functional_take(
+        self, leaves: Any, values: list[Any], gradients: list[Any], state: Any, named: Any
+    ) -> tuple[list[Any], dict[str, Any], list[bool]]:
+        """Return new values, the new state, and which values have moved."""
+        return functional_rule.rule_take(self, leaves, values, gradients, state, named)
 
     @property
     def execution(self) -> dict[str, str]:

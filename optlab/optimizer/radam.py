@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, ClassVar
 
 import numpy as np
 
 from optlab.optimizer.optimizer import Optimizer
+from optlab.optimizer.rule.traced import square_root
 
 
 class RAdam(Optimizer):
@@ -68,7 +68,7 @@ class RAdam(Optimizer):
             return {"rectified": False, "rate": rate}
         variance = (length - 4) * (length - 2) * longest
         variance /= (longest - 4) * (longest - 2) * length
-        return {"rectified": True, "rate": rate * math.sqrt(variance * (1 - forgotten))}
+        return {"rectified": True, "rate": rate * square_root(variance * (1 - forgotten))}
 
     def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
         """Update both moments; divide once the variance of the divisor is tractable."""

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from optlab.autograd.tensor.conversions import as_setting
 from optlab.autograd.tensor.tensor import raw
-from optlab.backend.arrays import as_float
 from optlab.backend.ensemble import EnsembleArray
+from optlab.backend.wrong_arguments import explain_all as _explain_all
 
 __all__ = ["L1Decay", "L2Decay", "Regularizer"]
 
@@ -70,6 +71,23 @@ class L1Decay(Regularizer):
         return self.coeff * np.abs(p).sum()
 
 
+def with_decay(regularizer: Any, g: Any, p: Any, separate: bool = False) -> tuple[Any, Any]:
+    """Return a gradient with the decay in it, or, if `separate`, gradient and decay apart.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> p, g = np.array([1.0, -2.0]), np.array([3.0, 3.0])
+    >>> with_decay(L2Decay(0.5), g, p)
+    (array([3.5, 2. ]), None)
+    >>> with_decay(L2Decay(0.5), g, p, separate=True)
+    (array([3., 3.]), array([ 0.5, -1. ]))
+    """
+    if regularizer is None:
+        return g, None
+    return (g, regularizer.add_to(0.0, p)) if separate else (regularizer.add_to(g, p), None)
+
+
 def as_regularizer(value: Any) -> Regularizer | None:
     """Convert a ``weight_decay`` argument to a regularizer: a number means L2Decay."""
     if value is None or isinstance(value, Regularizer):
@@ -83,10 +101,15 @@ def _coefficient(value: Any, name: str) -> float:
             f"{name} takes one number for all members of an ensemble; for one a member, use a rule "
             "whose decay is a setting, as AdamW's weight_decay."
         )
-    number = as_float(value, name)
+    number = as_setting(
+        value, name, "g + t * w, with g the gradient of w, for optimizer.functional_step"
+    )
     if not 0 <= number < math.inf:
         raise ValueError(f"{name} must be finite and at least 0; got {number!r}.")
     return number
+
+
+_explain_all(globals())
 
 
 def __dir__() -> list[str]:

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from optlab.backend.arrays import as_float
+from optlab.autograd.tensor.conversions import as_setting
 from optlab.optimizer.optimizer import Optimizer
+from optlab.optimizer.rule.traced import TracedNumber
 
 
 class Rprop(Optimizer):
@@ -96,8 +97,8 @@ class Rprop(Optimizer):
         return p - step, {"previous": kept * g, "rates": rates}, {"update": -step}
 
 
-def pair(name: str, value: Any) -> tuple[float, float]:
-    """Validate a setting of two numbers, and return them.
+def pair(name: str, value: Any) -> tuple[Any, Any]:
+    """Validate a setting of two numbers, and return them, Python floats unless differentiated.
 
     Raises
     ------
@@ -106,4 +107,5 @@ def pair(name: str, value: Any) -> tuple[float, float]:
     """
     if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:
         raise TypeError(f"{name} must be two numbers, such as (0.5, 1.2); got {value!r}.")
-    return as_float(value[0], name), as_float(value[1], name)
+    first, second = (x if isinstance(x, TracedNumber) else as_setting(x, name) for x in value)
+    return first, second

@@ -8,14 +8,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from optlab.autograd.tensor.conversions import refuse_unrecorded
 from optlab.autograd.tensor.tensor import Tensor, raw
 from optlab.backend.arrays import as_array, copied, placed_beside
+from optlab.backend.call_recorder import here
 from optlab.backend.ensemble import EnsembleArray
 from optlab.backend.random import Key
 from optlab.optimizer.params.flat import FlatParameters
 from optlab.optimizer.params.groups import Group, checked_rate, parameter_names
 from optlab.optimizer.params.names import renamed, warn_if_told_apart_by_order
 from optlab.optimizer.rule.members import PerMember
+from optlab.plan.undisturbed import whole
 
 _MOST_LISTED = 12
 
@@ -63,6 +66,7 @@ class Stateful:
     schedule: Any
     groups: list[Group]
     key: Key | None
+    unfinished: Any
 
     def _checked_lr(self, value: Any) -> Any:
         """Return a learning rate, checked together with the other settings and the parameters."""
@@ -97,6 +101,7 @@ class Stateful:
         >>> optimizer.state_dict()
         {'w.t': 1, 'w.velocity': Tensor([3.], dtype=float32), 'learning_rate': 0.1}
         """
+        self.unfinished.finish()
         state: dict[str, Any] = {}
         masters: dict[str, Any] = {}
         for name, flat, number in self._named():
@@ -136,8 +141,8 @@ class Stateful:
         TypeError
             If it is no mapping.
         ValueError
-            If entries are missing, unexpected, or of another shape or dtype; the message lists
-            them. Nothing has changed then.
+            If entries are missing, unexpected, or of another shape or dtype, or hold NaN; the
+            message lists them. Nothing has changed then.
 
         Warns
         -----
@@ -159,13 +164,16 @@ class Stateful:
         >>> second.state_dict()["w.t"]
         1
         """
+        if here.recorder is not None:
+            here.recorder.effect(type(self).set_state_dict, (self, state_dict), {})
+            return
         write = self.checked_state(state_dict)
         parameters = [flat.parameters[number] for _, flat, number in self._named()]
         names = [name for name, _, _ in self._named()]
         given = renamed(state_dict, names)
         by_position = given.keys() != state_dict.keys()
         warn_if_told_apart_by_order(given, parameters, names, by_position)
-        write()
+        whole(write)
 
     def checked_state(self, state_dict: Mapping[str, Any]) -> Callable[[], None]:
         """Check a state, and return a function that writes it: `set_state_dict` in two parts."""
@@ -180,9 +188,16 @@ class Stateful:
                 if place.is_in(given):
                     faults.append(f"{place.label} is None in place of an array")
                 continue
+            refuse_unrecorded(
+                value,
+                f"set_state_dict() with {place.label}",
+                "optimizer.functional_step(parameters, gradients, state), or give value.detach()",
+            )
             array = unstack_like(there, as_array(raw(value)))
             if array.shape == there.shape and array.dtype == there.dtype:
                 found.append((place, array))
+                if fault := nan_fault(array):
+                    faults.append(f"{place.label} {fault}")
             else:
                 faults.append(
                     f"{place.label} is {array.dtype} of shape {array.shape} in place of "
@@ -293,6 +308,19 @@ def unstack_like(there: Any, array: Any) -> Any:
     if isinstance(there, EnsembleArray) and array.shape == there.members.shape:
         return EnsembleArray(array, there.level)
     return array
+
+
+def nan_fault(array: Any) -> str:
+    """Return what is wrong with an array of a state that holds NaN, or an empty text.
+
+    Each member of an ensemble is a run of its own, which may have spoiled itself alone.
+    """
+    if isinstance(array, EnsembleArray):
+        return ""
+    count = int(np.isnan(array).sum())
+    return f"has {count} element{'s' * (count != 1)} that {'is' if count == 1 else 'are'} NaN" * (
+        count > 0
+    )
 
 
 def _read_rate(value: Any) -> Any:

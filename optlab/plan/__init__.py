@@ -5,12 +5,13 @@ from optlab.plan.block_capture import capture_blocks
 from optlab.plan.blocks import BlockPlan
 from optlab.plan.capture import capture, capture_value_and_grad
 from optlab.plan.executors import use_executor
+from optlab.plan.javascript.module import javascript_module
 from optlab.plan.plan import Plan
-from optlab.plan.writer import CaptureRefusedError
+from optlab.plan.tracer import CaptureError
 
 __all__ = [
-    "BlockPlan", "CaptureRefusedError", "Plan", "capture", "capture_blocks",
-    "capture_value_and_grad", "use_executor",
+    "BlockPlan", "CaptureError", "Plan", "capture", "capture_blocks",
+    "capture_value_and_grad", "javascript_module", "use_executor",
 ]  # fmt: skip
 
 _set_module(__name__)

@@ -13,10 +13,10 @@ import numpy as np
 
 from optlab.plan.blocks import UFUNCS, BlockPlan
 from optlab.plan.capture import CaptureArray, same_writing
-from optlab.plan.numbers import CaptureNumber
 from optlab.plan.plan import Instruction, Place
 from optlab.plan.reductions import Reduction
-from optlab.plan.writer import CaptureRefusedError, Writer, refusal, written
+from optlab.plan.traced_scalars import CaptureNumber
+from optlab.plan.tracer import CaptureError, Tracer, refusal, written
 
 
 class BlockArray(CaptureArray):
@@ -52,7 +52,7 @@ class BlockArray(CaptureArray):
 
     def reduced_by(self, reduction: Reduction) -> BlockArray:
         """Record a reduction of the whole array."""
-        array: BlockArray = self.writer.write(reduction.__name__, reduction, (self,), {})
+        array: BlockArray = self.tracer.write(reduction.__name__, reduction, (self,), {})
         return array
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -68,16 +68,16 @@ def _check(step: Instruction) -> None:
     if step.shape is not None and step.function is None:
         known = step.name in UFUNCS
     if not known:
-        raise CaptureRefusedError(f"{step.name} is not element by element.")
+        raise CaptureError(f"{step.name} is not element by element.")
     if isinstance(step.function, np.ufunc) and (
         step.function.nout > 1 or step.function.signature is not None or step.keywords
     ):
-        raise CaptureRefusedError(f"{step.name} with several results or options.")
+        raise CaptureError(f"{step.name} with several results or options.")
     for value in [*step.arguments, *(value for _, value in step.keywords)]:
         if isinstance(value, np.ndarray) or not isinstance(
             value, (Place, int, float, bool, np.bool_, type(None), np.dtype, type)
         ):
-            raise CaptureRefusedError(f"{step.name} with a constant {type(value).__name__}.")
+            raise CaptureError(f"{step.name} with a constant {type(value).__name__}.")
 
 
 def capture_blocks(
@@ -99,7 +99,7 @@ def capture_blocks(
 
     Raises
     ------
-    CaptureRefusedError
+    CaptureError
         If `f` is not elementwise, reads a shape or a value, or returns something other than arrays
         of the given dtypes.
 
@@ -126,16 +126,35 @@ def capture_blocks(
     >>> p, v
     (array([0.75, 0.75, 0.75]), array([1., 1., 1.]))
     """
-    first, second = _once(f, arrays, numbers), _once(f, arrays, numbers)
-    if not same_writing(first, second):
-        raise CaptureRefusedError("the function did different things when it ran twice.")
-    writer, outputs = first[0], dict(zip(first[2], first[1], strict=True))
-    for step in writer.instructions:
-        _check(step)
-    plan = BlockPlan(arrays, list(numbers), writer.instructions, outputs)
+    first, instructions, outputs = _traced(f, arrays, numbers)
+    plan = BlockPlan(arrays, list(numbers), instructions, outputs)
     dtypes = {name: value.dtype for name, value in arrays.items()}
     plan.repeats = lambda: _repeats(f, dtypes, numbers, first)
     return plan
+
+
+def trace_blocks(
+    f: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]],
+    arrays: Mapping[str, np.ndarray],
+    numbers: Mapping[str, float],
+) -> tuple[list[Instruction], dict[str, Any]]:
+    """Return the instructions and outputs of a function, captured as by `capture_blocks`.
+
+    The places of arrays and numbers count from 0, in their order.
+    """
+    return _traced(f, arrays, numbers)[1:]
+
+
+def _traced(
+    f: Any, arrays: Mapping[str, Any], numbers: Mapping[str, float]
+) -> tuple[Any, list[Instruction], dict[str, Any]]:
+    first, second = _once(f, arrays, numbers), _once(f, arrays, numbers)
+    if not same_writing(first, second):
+        raise CaptureError("the function did different things when it ran twice.")
+    tracer, outputs = first[0], dict(zip(first[2], first[1], strict=True))
+    for step in tracer.instructions:
+        _check(step)
+    return first, tracer.instructions, outputs
 
 
 def _repeats(f: Any, dtypes: Mapping[str, Any], numbers: Any, first: Any) -> bool:
@@ -149,13 +168,13 @@ def _repeats(f: Any, dtypes: Mapping[str, Any], numbers: Any, first: Any) -> boo
 
 def _once(
     f: Callable[..., Any], arrays: Mapping[str, Any], numbers: Mapping[str, float]
-) -> tuple[Writer, list[Any], tuple[str, ...]]:
-    writer = Writer(BlockArray)
-    given = {name: BlockArray(writer, writer.place(), x) for name, x in arrays.items()}
-    floats = {name: CaptureNumber(writer, writer.place(), x) for name, x in numbers.items()}
+) -> tuple[Tracer, list[Any], tuple[str, ...]]:
+    tracer = Tracer(BlockArray)
+    given = {name: BlockArray(tracer, tracer.place(), x) for name, x in arrays.items()}
+    floats = {name: CaptureNumber(tracer, tracer.place(), x) for name, x in numbers.items()}
     with np.errstate(all="ignore"):
         result = f(given, floats)
     for name, value in result.items():
         if not isinstance(value, BlockArray) or value.dtype != arrays[name].dtype:
-            raise CaptureRefusedError(f"{name} is no array of dtype {arrays[name].dtype}.")
-    return writer, [written(x) for x in result.values()], tuple(result)
+            raise CaptureError(f"{name} is no array of dtype {arrays[name].dtype}.")
+    return tracer, [written(x) for x in result.values()], tuple(result)

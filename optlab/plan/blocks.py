@@ -9,16 +9,18 @@ through the same operations. `block_capture` captures functions for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from optlab.plan import sizes
-from optlab.plan.phases import Phase, divided
-from optlab.plan.places import Layout
+from optlab.plan.buffer_allocation import Layout
+from optlab.plan.passes import Phase, divided
 from optlab.plan.plan import Instruction, Place, needed
+from optlab.plan.progress import Call, Progress
 from optlab.plan.reductions import Reduction
 from optlab.plan.scratch import scratch
 
@@ -30,14 +32,24 @@ UFUNCS: dict[str, Any] = {
     "and": np.bitwise_and, "or": np.bitwise_or,
 }  # fmt: skip
 
+#: Functions whose `out` NumPy wants by name; by position it is faster.
+_BY_NAME = (np.maximum, np.minimum)
+
 _SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "pow": "**"}
+
+
+class RunsBlock(Protocol):
+    """Runs a phase on a block, and returns the block's part of each reduction."""
+
+    def __call__(self, arrays: Sequence[Any], progress: Progress | None = None) -> list[Any]:
+        """Run on the arrays of a block; with a record, go on from what was done of it."""
 
 
 class BlockPlan:
     """An elementwise function of arrays and numbers that runs in place, block by block.
 
     If it needs a reduction of a whole array (a norm), it passes over the blocks in several phases;
-    see `optlab.plan.phases`.
+    see `optlab.plan.passes`.
 
     Attributes
     ----------
@@ -52,6 +64,9 @@ class BlockPlan:
     runs : list of callable
         One per phase: takes the arrays of a block, kept arrays, scratch arrays, and the results of
         `prepare` and the functions of `afters`; writes in place.
+    calls : list of callable
+        One per phase: takes what a function of `runs` takes, and returns its calls in place of
+        making them, for `optlab.plan.progress`.
     afters : list of callable
         One per phase but the last: maps the sums of `parts` and what was prepared to the prepared
         numbers of the next phase.
@@ -61,6 +76,10 @@ class BlockPlan:
         Of the scratch arrays.
     source : str
         The source of all these functions.
+    outputs : dict of str to Place
+        The value that each array gets.
+    instructions, sums : list of Instruction
+        On arrays, and on the numbers alone, in order.
     repeats : callable
         Runs the function again on examples, and returns whether it still does what was captured: it
         may read a variable whose value has changed.
@@ -75,14 +94,17 @@ class BlockPlan:
         instructions: list[Instruction],
         outputs: dict[str, Any],
     ) -> None:
-        self.arrays, self.numbers = list(arrays), numbers
+        self.arrays, self.numbers, self.outputs = list(arrays), numbers, outputs
         kept = needed(instructions, tuple(outputs.values()))
         self.instructions = [step for step in kept if step.shape is not None]
         self._constants: dict[str, Any] = {}
-        #: State of `optlab.plan.executors`: work done so far, and the machine loops.
+        #: State of `optlab.plan.executors`: work done so far, the machine loops that are on their
+        #: way, and those that run (False: none will).
         self.worked = 0
+        self.loops_wanted: Any = None
         self.loops: Any = None
-        self.loops_tried = False
+        #: Runs the plan on rows, the members of an ensemble (`optlab.plan.members.blocks`).
+        self.rows: Any = None
         dtypes = {name: value.dtype for name, value in arrays.items()}
         places = {Place(i): name for i, name in enumerate(self.arrays)}
         self.dtypes = {place: dtypes[name] for place, name in places.items()}
@@ -99,7 +121,7 @@ class BlockPlan:
         first = len(self.arrays)
         self._named = {Place(first + i): f"n{i}" for i in range(len(numbers))}
         self.dtypes |= dict.fromkeys(self._named, float)
-        sums = [step for step in kept if step.shape is None]
+        self.sums = sums = [step for step in kept if step.shape is None]
         self._named |= {step.result: f"s{i}" for i, step in enumerate(sums)}
         parts = [self._prepare_source(sums)]
         # Kept memory is empty at first: a place that no instruction reads.
@@ -113,16 +135,19 @@ class BlockPlan:
             self.scratch = _common(self.scratch, layout)
         #: The arguments of each phase after the arrays, in order.
         self.prepared: list[list[Place]] = []
+        calls: list[str] = []
         for number, (phase, layout) in enumerate(zip(phases, layouts, strict=True)):
             self.prepared.append(list(self._named))
             parts.append(self._run_source(number, phase, layout))
+            calls.append(self._calls_source(number, phase, layout))
             if number < len(phases) - 1:
                 parts.append(self._after_source(number, phase))
         self.source = "\n".join(parts)
         scope = dict(self._constants)
-        exec(compile(self.source, "<optlab block plan>", "exec"), scope)
+        exec(compile("\n".join([self.source, *calls]), "<optlab block plan>", "exec"), scope)
         self.prepare: Callable[..., Any] = scope["prepare"]
         self.runs: list[Callable[..., Any]] = [scope[f"run{i}"] for i in range(len(phases))]
+        self.calls: list[Callable[..., Any]] = [scope[f"calls{i}"] for i in range(len(phases))]
         self.afters: list[Callable[..., Any]] = [scope[f"after{i}"] for i in range(len(phases) - 1)]
         self._partials = [
             [
@@ -138,20 +163,31 @@ class BlockPlan:
         """The number of elements of a block."""
         return sizes.BLOCK
 
-    def phase(self, number: int, prepared: Sequence[Any]) -> Callable[[Sequence[Any]], list[Any]]:
-        """Return the function that runs a phase on the arrays of each block and returns `parts`."""
-        run = self.runs[number]
+    def phase(self, number: int, prepared: Sequence[Any]) -> RunsBlock:
+        """Return the function that runs a phase on a block, and returns its part of each reduction.
 
-        def block(arrays: Sequence[Any]) -> list[Any]:
-            memory = scratch([*self.kept, *self.scratch], len(arrays[0]))
-            run(*arrays, *memory, *prepared)
-            return self.parts(number, [*arrays, *memory])
+        It takes the arrays of the block, and a record to go on from after an exception.
+        """
+        calls, dtypes = self.calls[number], [*self.kept, *self.scratch]
+        partials = self._partials[number]
+
+        def block(arrays: Sequence[Any], progress: Progress | None = None) -> list[Any]:
+            progress = progress or Progress()
+            memory = scratch(dtypes, len(arrays[0]))
+            made = calls(*arrays, *memory, *prepared)
+            if not partials:
+                progress.do(made)
+                return []
+            # Together: the memory would be another one after an exception.
+            held = (*arrays, *memory)
+            results = progress.do((*made, *[(reduce, held[place]) for reduce, place in partials]))
+            return results[-len(partials) :]
 
         return block
 
-    def parts(self, number: int, held: Sequence[Any]) -> list[Any]:
-        """Return a block's part of each reduction of a phase, after its instructions."""
-        return [partial(held[place]) for partial, place in self._partials[number]]
+    def reductions(self, number: int, held: Sequence[Any]) -> list[Call]:
+        """Return the calls that reduce a block, after the instructions of a phase."""
+        return [(partial, held[place]) for partial, place in self._partials[number]]
 
     def __repr__(self) -> str:
         return f"<BlockPlan of {len(self.instructions)} operations, {len(self.scratch)} scratch>"
@@ -170,26 +206,49 @@ class BlockPlan:
         return "\n".join(lines) + "\n"
 
     def _run_source(self, number: int, phase: Phase, layout: Layout) -> str:
-        memory = [
-            *(f"a_{name}" for name in self.held),
-            *(f"t{i}" for i in range(len(self.scratch))),
-        ]
-        lines = [f"def run{number}({', '.join([*memory, *self._named.values()])}):"]
+        lines = [f"def run{number}({self._parameters()}):"]
+        for function, args, options in self._operations(phase, layout):
+            lines.append(f"    {self._name(function)}({', '.join([*args, *options])})")
+        return "\n".join(lines if len(lines) > 1 else [*lines, "    pass"]) + "\n"
+
+    def _calls_source(self, number: int, phase: Phase, layout: Layout) -> str:
+        """Return the source of a function that returns the calls of `_run_source`, not made yet."""
+        calls = []
+        for function, args, options in self._operations(phase, layout):
+            name = self._name(function)
+            if isinstance(function, np.ufunc) and function not in _BY_NAME and len(options) == 1:
+                calls.append(f"({name}, {', '.join(args)}, {options[0].removeprefix('out=')})")
+            elif options:
+                calls.append(f"({self._name(partial)}({', '.join([name, *args, *options])}),)")
+            else:
+                calls.append(f"({name}, {', '.join(args)})")
+        return f"def calls{number}({self._parameters()}):\n    return {_tuple_of(calls)}\n"
+
+    def _parameters(self) -> str:
+        """Return the parameters of the functions that run a phase."""
+        memory = [f"a_{name}" for name in self.held]
+        memory += [f"t{i}" for i in range(len(self.scratch))]
+        return ", ".join([*memory, *self._named.values()])
+
+    def _operations(
+        self, phase: Phase, layout: Layout
+    ) -> Iterator[tuple[Any, list[str], list[str]]]:
+        """Yield what a phase does to a block: functions, arguments and options, as source."""
         for step in phase.instructions:
             args = [self._name(x, layout) for x in step.arguments]
             out = layout.where[step.result]
             if step.function is np.where:
                 condition, chosen, other = args
                 if other != out:
-                    lines.append(f"    {self._name(np.copyto)}({out}, {other})")
-                lines.append(f"    {self._name(np.copyto)}({out}, {chosen}, where={condition})")
+                    yield np.copyto, [out, other], []
+                yield np.copyto, [out, chosen], [f"where={condition}"]
             elif step.function is np.astype:
-                lines.append(f"    {self._name(np.copyto)}({out}, {args[0]}, casting='unsafe')")
+                yield np.copyto, [out, args[0]], ["casting='unsafe'"]
             else:
-                lines.append(f"    {self._call(step, args, layout)[:-1]}, out={out})")
+                options = [f"{name}={self._name(x, layout)}" for name, x in step.keywords]
+                yield step.function or UFUNCS[step.name], args, [*options, f"out={out}"]
         for target, source in layout.copies:
-            lines.append(f"    {self._name(np.copyto)}({target}, {source})")
-        return "\n".join(lines if len(lines) > 1 else [*lines, "    pass"]) + "\n"
+            yield np.copyto, [target, source], []
 
     def _after_source(self, number: int, phase: Phase) -> str:
         """Return the source of what runs between two phases, and name its numbers."""
@@ -208,9 +267,9 @@ class BlockPlan:
             )
         return "\n".join([*lines, f"    return {_tuple_of(self._named.values())}"]) + "\n"
 
-    def _call(self, step: Instruction, args: list[str], layout: Layout | None = None) -> str:
-        """Return the source of a call, without a target for its result."""
-        options = [f"{name}={self._name(x, layout)}" for name, x in step.keywords]
+    def _call(self, step: Instruction, args: list[str]) -> str:
+        """Return the source of a call on single numbers."""
+        options = [f"{name}={self._name(x)}" for name, x in step.keywords]
         function = step.function or UFUNCS[step.name]
         return f"{self._name(function)}({', '.join(args + options)})"
 

@@ -13,7 +13,7 @@ from optlab.autograd.tape.nodes import Leaf
 from optlab.autograd.tensor.tensor import SilentDetachError, Tensor
 from optlab.backend.user_frames import lines_outside
 from optlab.plan.plan import Plan
-from optlab.plan.writer import Captured, CaptureRefusedError, Writer, refusal, value_of, written
+from optlab.plan.tracer import Captured, CaptureError, Tracer, refusal, value_of, written
 
 #: Functions whose operator computes the same bits, and is faster on single numbers.
 _AS_OPERATOR: dict[Any, str] = {
@@ -42,7 +42,7 @@ class CaptureArray(Captured):
     __slots__ = ()
 
     def _write(self, name: str, function: Any, args: Any, kwargs: Any) -> CaptureArray:
-        array: CaptureArray = self.writer.write(name, function, args, kwargs)
+        array: CaptureArray = self.tracer.write(name, function, args, kwargs)
         return array
 
     #: `optlab.autograd.operation.as_single_operation` makes functions of optlab one instruction.
@@ -192,7 +192,7 @@ def capture(f: Callable[..., Any], *args: Any) -> Plan:
 
     Raises
     ------
-    CaptureRefusedError
+    CaptureError
         If a plan cannot do what `f` does. The message names the reason and the line.
 
     Examples
@@ -204,30 +204,30 @@ def capture(f: Callable[..., Any], *args: Any) -> Plan:
     >>> capture(lambda x: x if x > 0 else -x, np.float64(2))
     Traceback (most recent call last):
         ...
-    optlab.plan.CaptureRefusedError: a branch on a value (...): a plan cannot repeat it.
+    optlab.plan.CaptureError: a branch on a value (...): a plan cannot repeat it.
     """
     first, second = _once(f, args), _once(f, args)
     if not same_writing(first, second):
-        raise CaptureRefusedError(
+        raise CaptureError(
             f"{getattr(f, '__name__', 'the function')} did different things when it ran twice on "
             "the same inputs (a counter, fresh random numbers?): a plan cannot repeat it."
         )
-    writer, outputs, single = first
-    return Plan([(x.shape, x.dtype) for x in args], writer.instructions, outputs, single)
+    tracer, outputs, single = first
+    return Plan([(x.shape, x.dtype) for x in args], tracer.instructions, outputs, single)
 
 
-def _once(f: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Writer, list[Any], bool]:
-    writer = Writer(CaptureArray)
-    inputs = [CaptureArray(writer, writer.place(), x) for x in args]
+def _once(f: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Tracer, list[Any], bool]:
+    tracer = Tracer(CaptureArray)
+    inputs = [CaptureArray(tracer, tracer.place(), x) for x in args]
     try:
         result = f(*inputs)
     except SilentDetachError as error:
         file, line = lines_outside(error, "optlab")[-1]
-        raise CaptureRefusedError(
+        raise CaptureError(
             f"a value taken out as a plain number ({file}, line {line}): a plan cannot repeat it."
         ) from error
     single = not isinstance(result, tuple)
-    return writer, [written(x) for x in ((result,) if single else result)], single
+    return tracer, [written(x) for x in ((result,) if single else result)], single
 
 
 def same_writing(first: Any, second: Any) -> bool:
@@ -269,7 +269,7 @@ def capture_value_and_grad(f: Callable[..., Any], *args: Any) -> Plan:
 
     Raises
     ------
-    CaptureRefusedError
+    CaptureError
         As in `capture`.
 
     Examples
@@ -284,7 +284,7 @@ def capture_value_and_grad(f: Callable[..., Any], *args: Any) -> Plan:
         tensors = [Tensor(x, Leaf(x.shape, x.dtype)) for x in inputs]
         value = f(*tensors)
         if not isinstance(value, Tensor) or value.node is None:
-            raise CaptureRefusedError("the value does not depend on the inputs.")
+            raise CaptureError("the value does not depend on the inputs.")
         seed = np.ones_like(value.data)
         gradients = backpropagate(
             value.node, seed if seed.ndim else seed[()], targets=[t.node for t in tensors]

@@ -44,6 +44,8 @@ class Instruction(NamedTuple):
     result : Place
     shape, dtype
         Of the result.
+    where : str
+        The user's line, for messages; "" if it is not known.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Instruction(NamedTuple):
     result: Place
     shape: tuple[int, ...]
     dtype: Any
+    where: str = ""
 
     def reads(self) -> set[Place]:
         """Return the places that it reads."""
@@ -130,6 +133,43 @@ class Plan:
             return _own(result)
         return tuple([_own(x) for x in result])
 
+    def to_javascript(self, name: str = "plan", inputs: Sequence[str] = ()) -> str:
+        """Return the plan as an ES module that exports one function.
+
+        A number is a number, and an array the list of its elements in C order; several results are
+        a list of them. Sums, products, quotients, square roots, comparisons, selections and whole
+        powers have the bits of NumPy; exp, log, sin and their kin are within 2 units in the last
+        place.
+
+        Parameters
+        ----------
+        name : str
+            Of the function.
+        inputs : sequence of str
+            The names of its arguments; by default v0, v1, ...
+
+        Raises
+        ------
+        CaptureError
+            If an operation has no JavaScript; the message names it and the line.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from optlab.plan import capture
+        >>> plan = capture(lambda x, y: 2 * x + np.exp(y), np.float64(1), np.float64(0))
+        >>> source = plan.to_javascript("f", ["x", "y"])
+        >>> print(source[source.index("export") :])
+        export function f(x, y) {
+          const v2 = 2 * x;
+          const v3 = Math.exp(y);
+          const v4 = v2 + v3;
+          return v4;
+        }
+        <BLANKLINE>
+        """
+        return _write_javascript(self, name, inputs)
+
     def _name(self, value: Any) -> str:
         """Return the source of a place or constant."""
         if isinstance(value, Joined):
@@ -179,6 +219,16 @@ class Plan:
 
     def __repr__(self) -> str:
         return f"<Plan of {len(self.instructions)} operations>"
+
+
+#: Writes a plan in JavaScript; `optlab.plan.javascript`, which stands above, registers it.
+_write_javascript: Callable[..., str]
+
+
+def write_javascript_with(writer: Callable[..., str]) -> None:
+    """Register the function that writes a plan in JavaScript."""
+    global _write_javascript
+    _write_javascript = writer
 
 
 def _own(x: Any) -> Any:

@@ -28,3 +28,21 @@ def scratch(dtypes: Sequence[Any], size: int, purpose: str = "blocks") -> list[A
                 events.array_kept.publish(array, f"scratch of {purpose}", "temporary", "step")
         found.append(array if len(array) == size else array[:size])
     return found
+
+
+def noted(purpose: str) -> dict[Any, Any]:
+    """Return a dictionary of this thread, for what belongs to its scratch arrays: views of them.
+
+    Examples
+    --------
+    >>> noted("an example")["halves"] = 2
+    >>> noted("an example")
+    {'halves': 2}
+    """
+    kept: dict[Any, Any] = _local.__dict__.setdefault(f"views, {purpose}", {})
+    return kept
+
+
+def give_up() -> None:
+    """Leave the scratch arrays of this thread to the work that an exception has interrupted."""
+    _local.__dict__.clear()

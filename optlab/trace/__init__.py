@@ -1,10 +1,22 @@
 """Recording a run, and the trace that holds what was recorded."""
 
 from optlab.backend.namespaces import set_module as _set_module
+from optlab.trace.differences import Difference, first_difference
+from optlab.trace.influences import Hypergradient, hypergradient
 from optlab.trace.recorder import record
-from optlab.trace.trace import Trace
+from optlab.trace.store import TraceWarning
+from optlab.trace.trace import Trace, load_trace
 
-__all__ = ["Trace", "record"]
+__all__ = [
+    "Difference",
+    "Hypergradient",
+    "Trace",
+    "TraceWarning",
+    "first_difference",
+    "hypergradient",
+    "load_trace",
+    "record",
+]
 
 _set_module(__name__)
 

@@ -2,96 +2,27 @@
 
 from __future__ import annotations
 
-import itertools
-import time
-from collections.abc import Iterable, Iterator
-from operator import attrgetter
+from collections.abc import Iterable
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
-from optlab.backend import events
-from optlab.backend.arrays import on_host
 from optlab.backend.ensemble import EnsembleArray
-from optlab.optimizer import Optimizer, Update
-from optlab.optimizer.params.flat import FlatParameters
-from optlab.optimizer.params.groups import parameter_names
-from optlab.optimizer.step.records import whole_updates
+from optlab.backend.memory.sizes import bytes_from
+from optlab.optimizer import Optimizer
+from optlab.trace.foreign import TorchRecording, is_torch_optimizer, settings_of_torch
 from optlab.trace.memory.reporting import ledger
-from optlab.trace.trace import Column, Trace
+from optlab.trace.probes import Memory, Time
+from optlab.trace.probes.base import Probe, Run, checked_count
+from optlab.trace.probes.presets import read_probes
+from optlab.trace.recording import OptimizerRecording, changes_gradients, parts_of
+from optlab.trace.store import Writer, attributes_of, load
+from optlab.trace.trace import Trace
 
-#: Up to this many elements everything is recorded by default; above, norms.
-SMALL = 1000
-
-PROBES = {"toy": ("values",), "light": ("norms",)}
 #: Instance attributes of traces.
-_OF_TRACES = ("name", "settings", "stopped", "error", "problem")
-
-_is_whole = attrgetter("whole")
-
-
-class _PendingSteps:
-    """Steps that wait to be written into the columns of a trace, and how they are written.
-
-    It refers to the columns and not to their trace, which refers to it. So no cycle keeps an
-    unreferenced trace alive: its memory is freed at once and serves the next run.
-
-    Attributes
-    ----------
-    steps : list of tuple
-        Number, loss, rate, time and updates of each.
-    """
-
-    def __init__(
-        self,
-        columns: dict[tuple[str, int], Column],
-        flats: dict[FlatParameters, int],
-        values: bool,
-        norms: bool,
-        changes_gradients: bool,
-    ) -> None:
-        self.columns = columns
-        self.flats = flats
-        self.values, self.norms = values, norms
-        self.changes_gradients = changes_gradients
-        self.steps: list[Any] = []
-
-    def write(self) -> None:
-        """Write the waiting steps into the columns of the trace."""
-        steps, self.steps = self.steps, []
-        column = self.columns
-        for taken, loss, rate, now, rows in steps:
-            column["step", 0].append(taken)
-            column["loss", 0].append(float("nan") if loss is None else loss)
-            column["learning_rate", 0].append(rate)
-            column["seconds", 0].append(now)
-            before = len(column["step", 0]) - 1
-            for row in rows:
-                i = self.flats[row.arena]
-                for kind, there in self._kinds(row):
-                    array = on_host(there)  # traces are read, drawn and saved on the host
-                    if self.values:
-                        values = column[kind, i]
-                        values.fill(before, array)
-                        values.append(array)
-                    if self.norms:
-                        norms = column[f"norm {kind}", i]
-                        row_of_norms = _norms(array, row.arena.bounds)
-                        norms.fill(before, row_of_norms)
-                        norms.append(row_of_norms)
-
-    def _kinds(self, row: Update) -> Iterator[tuple[str, Any]]:
-        """Yield the arrays of one update that are recorded, with the kind of their column."""
-        yield "parameter", row.parameter
-        yield "gradient", row.raw_gradient
-        for name, array in row.slots.items():
-            yield f"slot {name}", array
-        if self.changes_gradients:
-            yield "term used_gradient", row.gradient
-        for name, array in row.terms.items():
-            whole = np.shape(array) == row.parameter.shape
-            yield f"term {name}", array if whole else np.broadcast_to(array, row.parameter.shape)
+_OF_TRACES = ("name", "settings", "stopped", "error", "problem", "left_out", "marks")
 
 
 class record:
@@ -101,23 +32,50 @@ class record:
 
     Parameters
     ----------
-    optimizer : Optimizer
-        The optimizer to record.
-    probes : str or list of str, optional
-        ``"toy"`` or ``["values"]`` keeps every element of every parameter, gradient, slot and
-        term; ``"light"`` or ``["norms"]`` keeps their norms, one number per parameter. By default
-        everything up to 1000 elements, norms above. ``"memory"``, in a list with these, keeps the
-        bytes by role at the memory peak of each step; it takes time (see `optlab.memory.ledger`),
-        and what is recorded takes memory.
+    optimizer : Optimizer or torch.optim.Optimizer
+        The optimizer to record. The trace of one of PyTorch has the names of ``model`` and of its
+        state, and the loss of each tensor whose ``backward`` is called.
+    probes : str or list, optional
+        What to keep beside loss, learning rate and time:
+
+        - ``"toy"``: every element of every parameter, gradient, slot and term at every step;
+        - ``"light"``: norms of parameters, gradients, slots and changes at every tenth step
+          (`Norms` with ``terms=False``), and the loss at every one. Steps run at full speed;
+        - ``"full"``: the values of parameters of up to 1000 elements, and of all parameters norms,
+          angles, ratios and effective rates of updates, noise and histograms of gradients, a
+          projection of the path, and the time of each phase;
+        - a list of probes (`optlab.probes`), or of the names ``"values"``, ``"norms"`` and
+          ``"memory"``, which are those of `Values`, `Norms` and `Memory`.
+
+        By default everything of parameters of up to 1000 elements, and norms where one has more
+        (or all together do). What is left out stands in ``trace.left_out``.
     every : int
-        Record steps 1, 1 + every, 1 + 2 every, ...
+        Record loss, rate and time of steps 1, 1 + every, 1 + 2 every, ...; probes without a
+        schedule of their own observe the same steps.
+    to : str or Path, optional
+        A Zarr store (it needs the extra ``store``) that is written as the run goes, such as
+        "run.zarr": `load_trace` opens it at any time, and a run that is killed loses at most the
+        steps since the last flush. Where a trace lies there and the optimizer comes from a
+        checkpoint of that run, the trace goes on behind the steps that the optimizer has had. If
+        the store cannot be written (a full disk), a `TraceWarning` says so once, and the run goes
+        on.
+    limit : int or str
+        The most bytes of rows in memory, such as "200 MB". Without `to`, a probe that needs more
+        ends there, and ``trace.left_out`` says so; with it, they are written earlier.
+    flush : int
+        The number of steps after which the store is written.
+    model : Layer or torch.nn.Module, optional
+        The model, for probes that look into it (`Activations`), and for the names of parameters of
+        PyTorch.
 
     Raises
     ------
     TypeError
         If `optimizer` is not an optimizer with parameters.
     ValueError
-        For an unknown probe, or `every` below 1.
+        For an unknown probe, or `every` or `flush` below 1.
+    FileExistsError
+        If something else than a trace of this run lies at `to`.
 
     Examples
     --------
@@ -132,53 +90,40 @@ class record:
     """
 
     def __init__(
-        self, optimizer: Optimizer, probes: str | Iterable[str] | None = None, every: int = 1
+        self,
+        optimizer: Any,
+        probes: str | Iterable[str | Probe] | None = None,
+        every: int = 1,
+        to: str | Path | None = None,
+        limit: int | str = "200 MB",
+        flush: int = 100,
+        model: Any = None,
     ) -> None:
-        if not isinstance(optimizer, Optimizer) or optimizer.is_template:
+        self.is_foreign = is_torch_optimizer(optimizer)
+        if self.is_foreign:
+            sizes = [p.numel() for group in optimizer.param_groups for p in group["params"]]
+        elif not isinstance(optimizer, Optimizer) or optimizer.is_template:
             raise TypeError(
                 "record takes an optimizer that has parameters; got "
                 f"{optimizer!r}. Give it parameters=..., or let optlab.compare bind it."
             )
-        if any(isinstance(p.data, EnsembleArray) for p in optimizer.parameters):
+        elif any(isinstance(p.data, EnsembleArray) for p in optimizer.parameters):
             raise TypeError(
                 "record keeps one run; these parameters are ensembles, many runs at once. Read "
                 "their members with optlab.members(p.detach()), or use optlab.sweep."
             )
         if not isinstance(every, (int, np.integer)) or isinstance(every, bool) or every < 1:
             raise ValueError(f"every must be a whole number of at least 1; got {every!r}.")
-        self.optimizer = optimizer
-        self.every = every
-        size = sum(p.size for p in optimizer.parameters)
-        chosen = _read_probes(
-            probes if probes is not None else ("toy" if size <= SMALL else "light")
-        )
-        self.values, self.norms = "values" in chosen, "norms" in chosen
-        self._memory = ledger() if "memory" in chosen else None
-        self.bytes: Any = None
-        name = type(optimizer).__name__
-        settings = {"class": name, **optimizer.settings}
-        if optimizer.schedule is not None:
-            settings["schedule"] = repr(optimizer.schedule)
-        self.trace = Trace(optimizer.name or name, settings)
-        flats = [flat for group in optimizer.groups for flat in group.arenas]
-        self.flats = {flat: i for i, flat in enumerate(flats)}
-        #: Whether clipping or decay change the gradient before the rule.
-        changes_gradients = any(
-            group.grad_clip is not None or group.regularizer is not None
-            for group in optimizer.groups
-        ) or any(getattr(p, "regularizer", None) is not None for p in optimizer.parameters)
-        self._parameters = optimizer.parameters
-        self.asks_for_the_loss = hasattr(optimizer, "loss_of_step") or hasattr(
-            optimizer, "inner_optimizer"
-        )
-        self.taken = 0
-        self.waiting = _PendingSteps(
-            self.trace.columns, self.flats, self.values, self.norms, changes_gradients
-        )
-        #: How many steps may wait to be written: few if they keep large arrays alive.
-        self.patience = max(1, min(512, 20 * SMALL // max(size, 1))) if self.values else 1
-        self._loss: float | None = None
-        self.started = 0.0
+        if not self.is_foreign:
+            sizes = [p.size for p in optimizer.parameters]
+        self.optimizer: Any = optimizer
+        self.every = int(every)
+        self.limit = bytes_from(limit, "limit")
+        self.flush = checked_count("flush", flush)
+        self.to = None if to is None else Path(to)
+        self.model = model
+        self.probes = read_probes(probes, sizes, self.every)
+        self.recording: Any = None
 
     def __getattr__(self, name: str) -> Any:
         hint = ""
@@ -189,26 +134,99 @@ class record:
             )
         raise AttributeError(f"record has no {name!r}.{hint}", name=name, obj=None)
 
+    @property
+    def bytes(self) -> Any:
+        """The ledger of the probe "memory" while it records; None without."""
+        return None if self.recording is None else self.recording.bytes
+
     def __enter__(self) -> Trace:
-        if self.trace.layouts:
+        if self.recording is not None:
             raise RuntimeError("a recording cannot be entered twice; make a new ol.record(...).")
-        names = parameter_names(self.optimizer.groups)
-        trace = self.trace
-        for params, i in self.flats.items():
-            trace.layouts.append(
-                [
-                    (names[id(p)], params.bounds[k], params.bounds[k + 1], p.shape)
-                    for k, p in enumerate(params.parameters)
-                ]
+        optimizer = self.optimizer
+        if self.is_foreign:
+            return self._enter_foreign()
+        name = type(optimizer).__name__
+        settings = {"class": name, **optimizer.settings}
+        if optimizer.schedule is not None:
+            settings["schedule"] = repr(optimizer.schedule)
+        trace = self._trace(optimizer.name or name, settings)
+        trace.optimizer = optimizer
+        run = Run(optimizer, parts_of(optimizer), self.model)
+        with_memory = any(isinstance(p, Memory) for p in self.probes)
+        self.recording = OptimizerRecording(
+            optimizer,
+            ledger() if with_memory else None,
+            trace,
+            run,
+            self.probes,
+            self.every,
+            self.limit,
+            changes_gradients(optimizer),
+        )
+        if self.to is not None:
+            self.recording.write_to(Writer(self.to, self.flush), self.flush)
+        self.recording.start()
+        return trace
+
+    def _enter_foreign(self) -> Trace:
+        """Begin to record an optimizer of PyTorch."""
+        settings = settings_of_torch(self.optimizer)
+        trace = self._trace(settings["class"], settings)
+        if any(isinstance(p, (Memory, Time)) for p in self.probes):
+            raise TypeError(
+                "Memory and Time look into optlab's engine; a run of PyTorch is recorded without "
+                "them."
             )
-            if self.values:
-                trace.columns["parameter", i].append(on_host(params.flat.copy()))
-        trace.complete = self.waiting.write
-        if self._memory is not None:
-            self.bytes = self._memory.__enter__()
-        self.started = time.perf_counter()
-        events.backward_finished.subscribe(self._on_backward)
-        events.step_taken.subscribe(self._on_step)
+        self.recording = TorchRecording(
+            self.optimizer, self.model, trace, self.probes, self.every, self.limit, False
+        )
+        if self.to is not None:
+            self.recording.write_to(Writer(self.to, self.flush), self.flush)
+        self.recording.start()
+        return trace
+
+    def _steps_before(self) -> int:
+        """Return the number of steps that the optimizer has taken."""
+        if self.is_foreign:
+            steps = [int(x["step"]) for x in self.optimizer.state.values() if "step" in x]
+        else:
+            groups = self.optimizer.groups
+            steps = [t for group in groups for flat in group.arenas for t in flat.t]
+        return max(steps, default=0)
+
+    def _trace(self, name: str, settings: dict[str, Any]) -> Trace:
+        """Return a new trace, or the one that goes on in the store."""
+        had = self._steps_before()
+        before = None if self.to is None else attributes_of(self.to)
+        if before is None or self.to is None:
+            if self.to is not None and self.to.is_dir() and any(self.to.iterdir()):
+                raise FileExistsError(f"{self.to} exists and is no trace; choose another name.")
+            trace = Trace(name, settings)
+            trace.steps_before = had
+            return trace
+        taken = had - before["steps_before"]
+        if taken <= 0 < before["taken"]:
+            raise FileExistsError(
+                f"{self.to} holds a trace of {before['taken']} steps, and this optimizer has not "
+                "taken them. Choose another name or remove it; to go on with that run, load the "
+                "state of its optimizer first: optimizer.set_state_dict(...)."
+            )
+        trace = load(Trace, self.to, until=taken)
+        trace.name, trace.settings, trace.stopped = name, settings, None
+        trace.is_resumed = True
+        for record in trace.records.values():
+            record.rows_before = len(record.steps)
+        if taken > before["taken"]:
+            trace.sentences.append(
+                f"steps {before['taken'] + 1} to {taken}, which were not written before the run "
+                "was interrupted."
+            )
+        trace.steps_taken = taken
+        trace.seconds_before = float(trace.seconds[-1]) if len(trace) else 0.0
+        for probe in self.probes:
+            if not probe.resumes and probe.label in trace.records:
+                del trace.records[probe.label]
+                trace.sentences.append(f"{probe.label}: steps up to {taken}; the run was resumed.")
         return trace
 
     def __exit__(
@@ -217,66 +235,8 @@ class record:
         error: BaseException | None,
         where: TracebackType | None,
     ) -> None:
-        events.backward_finished.unsubscribe(self._on_backward)
-        events.step_taken.unsubscribe(self._on_step)
-        if self._memory is not None:
-            self._memory.__exit__(None, None, None)
-            self.bytes = None
-        if error is not None and self.trace.stopped is None:
-            self.trace.error = error
-            self.trace.stopped = f"{type(error).__name__} in step {self.taken + 1}: {error}"
-
-    def _on_backward(self, value: Any, leaves: list[Any]) -> None:
-        for p in self._parameters:
-            if p.node in leaves:
-                break
-        else:
-            return
-        if value is not None:
-            total = float(value if value.ndim == 0 else value.sum())
-            self._loss = total if self._loss is None else self._loss + total
-
-    def _on_step(self, optimizer: Optimizer, updates: list[Update]) -> None:
-        if optimizer is not self.optimizer:
-            return
-        self.taken += 1
-        # LBFGS runs several backward passes per step, and provides the loss before it itself.
-        loss, self._loss = self._loss, None
-        if self.asks_for_the_loss:
-            loss = getattr(optimizer, "loss_of_step", loss)
-        memory = None if self.bytes is None else self.bytes.cut(type(optimizer).__name__)
-        if (self.taken - 1) % self.every:
-            return
-        now = time.perf_counter() - self.started
-        # The arrays of the updates do not change, so writing them can wait; what a step left out
-        # must be read from the flat arrays now.
-        rows = updates
-        if len(updates) != len(self.flats) or not all(map(_is_whole, updates)):
-            rows = whole_updates(list(self.flats), updates, optimizer.get_lr())
-        rate = optimizer.get_lr() * optimizer.groups[0].multiplier
-        waiting = self.waiting
-        waiting.steps.append((self.taken, loss, rate, now, rows))
-        if memory is not None:
-            self.trace.columns["memory", 0].append(memory)
-        if len(waiting.steps) >= self.patience:
-            waiting.write()
-
-
-def _read_probes(probes: str | Iterable[str]) -> tuple[str, ...]:
-    chosen: tuple[str, ...] | None
-    if isinstance(probes, str):
-        chosen = PROBES.get(probes)
-    else:
-        chosen = tuple(probes) if isinstance(probes, Iterable) else None
-    if not chosen or not set(chosen) <= {"values", "norms", "memory"}:
-        raise ValueError(
-            "probes must be 'toy', 'light' or a list of 'values', 'norms' and 'memory'; got "
-            f"{probes!r}."
-        )
-    return chosen
-
-
-def _norms(row: Any, bounds: list[int]) -> np.ndarray:
-    """Return the Euclidean norm of each parameter's part of a flat row, summed in float64."""
-    squares = np.square(row, dtype=np.float64)
-    return np.sqrt([squares[a:b].sum() for a, b in itertools.pairwise(bounds)])
+        trace = self.recording.trace
+        if error is not None and trace.stopped is None:
+            trace.error = error
+            trace.stopped = f"{type(error).__name__} in step {trace.steps_taken + 1}: {error}"
+        self.recording.stop()

@@ -9,11 +9,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from optlab.backend.display import naming_the_extra
+from optlab.backend.extras import needed_for
 
 _NAMES = {
+    "optlab.viz.claims": ("Claim", "claim"),
     "optlab.viz.comparison.figure": ("loss_curves", "race", "surface_map"),
     "optlab.viz.comparison.image": ("race_png",),
+    "optlab.viz.style.own_plots": ("use_style",),
     "optlab.viz.style.text": ("summary",),
     "optlab.viz.graphs": ("graph",),
     "optlab.viz.memory_timeline.figure": ("memory", "memory_png"),
@@ -22,6 +24,11 @@ _NAMES = {
     "optlab.viz.memory_study.schedule": ("recompute_schedule", "recompute_schedule_png"),
     "optlab.viz.memory_study.widget": ("recompute_explorer",),
     "optlab.viz.lr_schedule.figure": ("schedule", "schedule_png"),
+    "optlab.viz.quadratics.figure": ("modes", "modes_png"),
+    "optlab.viz.sweeps.attraction_map": ("basins", "basins_png"),
+    "optlab.viz.sweeps.rate_range": ("rate_range", "rate_range_png"),
+    "optlab.viz.sweeps.settings_map": ("heatmap", "heatmap_png"),
+    "optlab.viz.traces.figure": ("influence", "influence_png", "series", "series_png"),
     "optlab.viz.weight_averages.figure": ("averages", "averages_png", "lookahead", "lookahead_png"),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
@@ -33,7 +40,7 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"optlab.viz has no {name!r}; it has {', '.join(__all__)}")
-    with naming_the_extra():
+    with needed_for(f"optlab.viz.{name}()"):
         return getattr(import_module(home), name)
 
 

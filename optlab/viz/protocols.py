@@ -105,3 +105,75 @@ class ComparisonLike(Protocol):
     @property
     def accuracy(self) -> Mapping[str, float]:
         """Held-out accuracy, 0 to 1; empty if the problem has none."""
+
+
+class SweepLike(Protocol):
+    """The final losses of one optimizer over a grid of settings."""
+
+    @property
+    def problem(self) -> ProblemLike:
+        """What was minimized."""
+
+    @property
+    def optimizer(self) -> type:
+        """The class that was swept."""
+
+    @property
+    def settings(self) -> Mapping[str, NDArray[Any]]:
+        """The values of each setting, in the order of the axes."""
+
+    @property
+    def axes(self) -> Mapping[str, Sequence[Any]]:
+        """The values along each axis of the losses: settings, then starts if there are several."""
+
+    @property
+    def steps(self) -> int:
+        """Updates of each run."""
+
+    @property
+    def final_loss(self) -> NDArray[Any]:
+        """Losses after the last step: infinite where a run diverged, NaN where it is missing."""
+
+    @property
+    def start_loss(self) -> float:
+        """The highest loss before the first step; NaN if no run has one."""
+
+    @property
+    def ends(self) -> Mapping[str, str]:
+        """The best settings at an end of their range."""
+
+
+class BasinsLike(Protocol):
+    """Which minimum an optimizer reaches from each start of a grid, and how fast."""
+
+    @property
+    def problem(self) -> Any:
+        """The surface."""
+
+    @property
+    def optimizer(self) -> Any:
+        """The template."""
+
+    @property
+    def axes(self) -> Sequence[NDArray[Any]]:
+        """The coordinates of the starts."""
+
+    @property
+    def steps(self) -> int:
+        """Updates from each start."""
+
+    @property
+    def basin(self) -> NDArray[Any]:
+        """The number of the minimum, or -1 (not arrived), -2 (diverged), -3 (not run)."""
+
+    @property
+    def arrival(self) -> NDArray[Any]:
+        """Steps until a start stays near its minimum."""
+
+    @property
+    def minima(self) -> NDArray[Any]:
+        """The minima, one a row."""
+
+    @property
+    def values(self) -> NDArray[Any]:
+        """The losses at the minima."""

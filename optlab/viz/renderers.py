@@ -17,7 +17,14 @@ from optlab.viz.memory_study.figure import recompute
 from optlab.viz.memory_study.image import recompute_png
 from optlab.viz.memory_timeline.figure import memory as draw_memory
 from optlab.viz.memory_timeline.figure import memory_png
+from optlab.viz.quadratics.figure import modes, modes_png
 from optlab.viz.style.text import summary
+from optlab.viz.sweeps.attraction_map import basins as draw_basins
+from optlab.viz.sweeps.attraction_map import basins_png
+from optlab.viz.sweeps.rate_range import rate_range as draw_rate_range
+from optlab.viz.sweeps.rate_range import rate_range_png
+from optlab.viz.sweeps.settings_map import heatmap, heatmap_png
+from optlab.viz.traces.figure import series, series_png
 
 _SIZE = {"width": 850, "height": 440}
 """Size of figure and static image in pixels. JupyterLab shows the stored image until the mouse
@@ -61,6 +68,21 @@ class Renderer:
         else:
             raise ValueError(f"the name must end in .png or .html; got {path.name!r}.")
 
+    def table(self, result: Any, /) -> Any:
+        """Return ``result.rows()``, a dict for each row, as a pandas DataFrame.
+
+        Whole numbers stay whole where some are missing.
+        """
+        import pandas as pd
+
+        rows = result.rows()
+        frame = pd.DataFrame(rows)
+        for name in frame:
+            column = [row[name] for row in rows]
+            if None in column and all(x is None or isinstance(x, int) for x in column):
+                frame[name] = pd.array(column, dtype="Int64")
+        return frame
+
     def mimebundle(self, result: Any, /) -> dict[str, Any]:
         """Return a result as a notebook stores it.
 
@@ -98,3 +120,13 @@ memory = Renderer(draw_memory, memory_png, can_draw=lambda trace: len(trace) > 1
 """Renderer of memory traces; a trace is empty until its block has ended."""
 memory_study = Renderer(recompute, recompute_png, {"width": _SIZE["width"]})
 """Renderer of memory studies; the height depends on the number of runs."""
+sweep = Renderer(heatmap, heatmap_png, {"width": 760, "height": 440})
+"""Renderer of sweeps."""
+basins = Renderer(draw_basins, basins_png, {"width": 850, "height": 500})
+"""Renderer of basins of attraction."""
+rate_range = Renderer(draw_rate_range, rate_range_png, {"width": 700, "height": 400})
+"""Renderer of learning-rate range tests."""
+closed_form = Renderer(modes, modes_png, {"width": 760, "height": 400})
+"""Renderer of closed forms, by their modes."""
+trace = Renderer(series, series_png, {"width": 850, "height": 400}, repr)
+"""Renderer of traces: loss and norms over the steps."""

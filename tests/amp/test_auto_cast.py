@@ -5,6 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +16,7 @@ import pytest
 import optlab as ol
 from optlab.amp.lists import ALIASES, ALWAYS_BLACK, BLACK, WHITE, operations_named
 from optlab.autograd.operation import TABLE
+from optlab.autograd.reference.entries import is_ours
 from optlab.autograd.tape.slow_path import slow_path
 
 F = ol.nn.functional
@@ -314,3 +318,54 @@ def test_pytorch_chooses_the_same_types(name: str) -> None:
     assert str(found.dtype) == str(wanted.dtype).removeprefix("torch.")
     if name != "linear":
         np.testing.assert_allclose(found.detach().numpy(), wanted.numpy(), rtol=5e-3, atol=2e-3)
+
+
+LOSSES_OF_CLASSES: dict[str, Callable[..., Any]] = {
+    "cross_entropy": F.cross_entropy,
+    "sum": partial(F.cross_entropy, reduction="sum"),
+    "none": partial(F.cross_entropy, reduction="none"),
+    "smoothed": partial(F.cross_entropy, label_smoothing=0.1),
+    "ignored": partial(F.cross_entropy, ignore_index=1),
+    "of probabilities": partial(F.cross_entropy, use_softmax=False),
+    "of probabilities, none": partial(F.cross_entropy, use_softmax=False, reduction="none"),
+    "nll_loss": F.nll_loss,
+    "nll_loss, none": partial(F.nll_loss, reduction="none"),
+}
+
+
+@pytest.mark.parametrize("rows", [4, 257])  # from 65,536 scores on, cross entropy is fused
+@pytest.mark.parametrize("name", LOSSES_OF_CLASSES)
+def test_losses_of_few_and_of_many_classes_compute_with_32_bits(name: str, rows: int) -> None:
+    x = numbers(rows, rows, dtype="float16")
+    loss, labels = LOSSES_OF_CLASSES[name], np.arange(rows)
+    with auto_cast():
+        y = loss(x, labels)
+    assert y.dtype == "float32"
+    np.testing.assert_allclose(y.numpy(), loss(x.detach().astype("float32"), labels), rtol=2e-5)
+    with auto_cast(level="O2"):
+        assert loss(x, labels).dtype == "float16"
+    y.sum().backward()
+    assert x.grad is not None
+    assert x.grad.dtype == "float16"
+
+
+@pytest.mark.parametrize("with_indices", [False, True])
+def test_max_pooling_is_named_with_and_without_its_indices(with_indices: bool) -> None:
+    x = numbers(1, 1, 4, 4, dtype="float16")
+    with auto_cast(custom_black_list=["max_pool2d"]):
+        pooled = F.max_pool2d(x, 2, return_mask=with_indices)
+    assert (pooled[0] if with_indices else pooled).dtype == "float32"
+
+
+def test_a_list_s_name_stands_for_the_operation_of_that_name_too() -> None:
+    operations_named([], "custom_white_list")  # registers the operations
+    for name in {operation.name for function, operation in TABLE.items() if is_ours(function)}:
+        assert name in operations_named([name], "custom_white_list")
+
+
+def test_two_operations_have_one_name_only_if_they_are_one_function() -> None:
+    operations_named([], "custom_white_list")
+    by_name = Counter(one.name for function, one in TABLE.items() if is_ours(function))
+    assert [name for name, count in by_name.items() if count > 1] == [
+        "linear"
+    ]  # with and without bias

@@ -49,6 +49,8 @@ def test_a_small_array_may_be_written_to(name: str) -> None:
 WRITES = {
     "all": lambda x: x.__iadd__(1.0), "the first": lambda x: x.__setitem__(0, -3.0),
     "the last": lambda x: x.__setitem__(-1, -3.0), "half": lambda x: x[::2].fill(9.0),
+    "one element": lambda x: x.__setitem__(x.size // 3 + 5, np.nextafter(1.0, 2.0)),
+    "two that cancel": lambda x: (x.__setitem__(101, 0.5), x.__setitem__(90_000, 1.5)),
 }  # fmt: skip
 
 
@@ -63,6 +65,63 @@ def test_a_write_to_a_large_array_is_noticed(write: str, view: bool) -> None:
     with pytest.raises(RuntimeError, match=r"NumPy array of shape \(\d+,\) that 'multiply' was"):
         y.backward()
     assert t.grad is None
+
+
+LAYOUTS = {
+    "rows": lambda x: x, "columns": np.asfortranarray, "every second": lambda x: x[:, ::2],
+    "transposed": lambda x: x.T, "float32": lambda x: x.astype("float32"),
+    "bytes": lambda x: x.astype("int8"), "backwards": lambda x: x[::-1, ::-1],
+    "three axes": lambda x: x.reshape(1500, 20, 61)[:, 1:].swapaxes(0, 1),
+    "odd": lambda x: x[1:, 3:],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_write_of_one_element_is_noticed_wherever_it_is(layout: str) -> None:
+    generator = np.random.default_rng(0)
+    x = LAYOUTS[layout](generator.integers(-99, 99, (1500, 1220)).astype(float))
+    t = ol.to_tensor(np.ones(x.shape), requires_grad=True)
+    for _ in range(8):
+        y = np.sum(t * x)
+        place = tuple(generator.integers(n) for n in x.shape)
+        before = x[place]
+        x[place] = 100
+        with pytest.raises(RuntimeError, match="has been written to since"):
+            y.backward(retain_graph=True)
+        x[place] = before  # as it was
+        y.backward()
+    np.testing.assert_array_equal(t.grad.numpy(), 8.0 * x)
+
+
+@pytest.mark.parametrize("columns", [64, 1024, 4096])
+def test_rows_that_change_places_are_noticed(columns: int) -> None:
+    x = np.random.default_rng(0).normal(size=(2**20 // columns, columns))
+    t = ol.to_tensor(np.ones(columns), requires_grad=True)
+    for one, other in [(0, 1), (3, 40), (2, -1)]:
+        y = np.sum((x @ t) ** 2)
+        x[[one, other]] = x[[other, one]]
+        with pytest.raises(RuntimeError, match="has been written to since"):
+            y.backward()
+
+
+def test_a_read_only_array_is_neither_copied_nor_read_twice() -> None:
+    for size in (10, LARGE):
+        x = np.ones(size)
+        x.flags.writeable = False
+        t = ol.to_tensor(np.full(size, 2.0), requires_grad=True)
+        y = np.sum(t * x)
+        (node,) = [edge for edge in y.node.edges if edge is not None]
+        assert type(node.saved) is tuple
+        assert any(value is x for value in node.saved)
+        y.backward()
+        np.testing.assert_array_equal(t.grad.numpy(), x)
+    x = np.ones(LARGE)
+    view = x[:]
+    view.flags.writeable = False  # its owner may still write
+    y = np.sum(t * view)
+    x[7] = 2.0
+    with pytest.raises(RuntimeError, match="has been written to since"):
+        y.backward()
 
 
 def test_a_large_array_left_alone_is_not_copied() -> None:

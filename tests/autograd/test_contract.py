@@ -242,13 +242,18 @@ def test_writing_a_tensor_into_an_array_is_refused_and_the_array_unchanged(name:
     assert array.tolist() == [5.0, 6.0, 7.0]
 
 
-def test_numpy_functions_that_write_into_a_tensor_are_refused_and_the_tensor_unchanged() -> None:
-    for t in (taped(1.0, 2.0), ol.to_tensor([1.0, 2.0])):
-        with pytest.raises(TypeError):
-            np.copyto(t, np.ones(2))
-        with pytest.raises(TypeError):
-            np.put(t, [0], 1.0)
-        assert t.tolist() == [1.0, 2.0]
+def test_numpy_functions_that_write_into_a_tensor_are_recorded() -> None:
+    leaf, plain = taped(1.0, 2.0), ol.to_tensor([1.0, 2.0])
+    for write in (lambda t: np.copyto(t, np.ones(2)), lambda t: np.put(t, [1], 1.0)):
+        with pytest.raises(TypeError, match="collects a gradient"):
+            write(leaf)
+        write(plain)
+        assert plain.tolist() == [1.0, 1.0]
+    assert leaf.tolist() == [1.0, 2.0]
+    np.put(plain, [0], leaf[1] * 3.0)
+    np.sum(plain).backward()
+    assert leaf.grad is not None
+    assert leaf.grad.tolist() == [0.0, 3.0]
 
 
 def test_what_the_refusal_of_at_points_to_works() -> None:

@@ -147,7 +147,8 @@ def test_lengths_that_are_no_whole_numbers_are_refused(maker: str, shape: Any) -
 def test_fillings() -> None:
     assert ol.zeros([2]).tolist() == [0.0, 0.0]
     assert ol.ones([2]).tolist() == [1.0, 1.0]
-    assert ol.full([2], 7).dtype == np.int64
+    assert ol.full([2], 7).dtype == np.float32  # as in Paddle
+    assert ol.full([2], np.int64(7)).dtype == np.int64
     assert ol.full([2], True).dtype == np.bool_
     assert ol.full([2], 1.5).dtype == np.float32
     assert ol.full([2], np.ones(2)).tolist() == [1.0, 1.0]

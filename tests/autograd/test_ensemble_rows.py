@@ -85,3 +85,31 @@ def test_an_ensemble_equals_separate_runs(case: Case) -> None:
 @pytest.mark.parametrize("case", CASES[::4])
 def test_second_derivatives_of_an_ensemble_are_those_of_its_members(case: Case) -> None:
     compare(case, gradient_of_gradients)
+
+
+#: NumPy does not dispatch on the argument of `full_like` that differs from member to member. The
+#: others write in place, which Tensors record; an array of many members is refused by name.
+NOT_DISPATCHED = ("full_like", "fill_diagonal", "put", "place")
+
+
+def loop(case: Case, stacked: list[np.ndarray]) -> np.ndarray:
+    """Return what a function gives for one member after the other, as one array."""
+    alone = [case.f(*[x[k] for x in stacked]) for k in range(len(stacked[0]))]
+    return np.stack([y.numpy() if isinstance(y, ol.Tensor) else np.asarray(y) for y in alone])
+
+
+@pytest.mark.parametrize(
+    "case", [_param(function, case) for function, row in ROWS.items() for case in row[:6]]
+)
+def test_vmap_gives_arrays_for_arrays_and_tensors_for_tensors(case: Case) -> None:
+    stacked = [members_near(x, 2) for x in case.args]
+    try:
+        y = ol.vmap(case.f)(*stacked)
+    except EnsembleError:
+        assert case.label.split()[0] in REFUSED or case.label.startswith(NOT_DISPATCHED)
+        return
+    assert type(y) is np.ndarray
+    np.testing.assert_allclose(y, loop(case, stacked), rtol=1e-10, atol=1e-11)
+    z = ol.vmap(case.f)(*[ol.to_tensor(x) for x in stacked])
+    assert isinstance(z, ol.Tensor)
+    np.testing.assert_allclose(z.numpy(), y, rtol=1e-10, atol=1e-11)

@@ -405,12 +405,14 @@ def test_natural_mistakes_are_said() -> None:
         ol.jvp(smooth, X, X)
     with pytest.raises(TypeError, match=r"argnums says which positional arguments.*'y'"):
         ol.grad(bowl, "y")(X)
-    with pytest.raises(TypeError, match=r"takes a function; got Tensor. Write ol\.grad\(f\)\(x\)"):
+    with pytest.raises(
+        TypeError, match=r"grad takes a function; got a Tensor of shape \(\).*ol\.grad\(f\)\(x\)"
+    ):
         ol.grad(ol.to_tensor(1.0))(X)
     t = ol.to_tensor([1.0, 2.0], requires_grad=True)
     for name, written in {
         "clone": r"t\.copy\(\)",
-        "unsqueeze": "expand_dims",
+        "expand": "ol.expand",
         "sinh": "np.sinh",
     }.items():
         with pytest.raises(AttributeError, match=written):

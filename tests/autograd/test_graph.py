@@ -163,7 +163,7 @@ def test_every_gradient_is_the_one_that_backward_brings() -> None:
     total = received_gradients(graph)
     loss.backward()
     for parameter in net.parameters():
-        here = next(one.index for one in graph.nodes if one.name == parameter.name)
+        here = next(one.index for one in graph.nodes if one.name == parameter.structural_name)
         np.testing.assert_array_equal(total[here], parameter.grad.numpy())
 
 

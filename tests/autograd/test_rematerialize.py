@@ -394,3 +394,12 @@ def test_what_cannot_be_dropped_is_counted_too() -> None:
 def test_a_budget_given_as_what_to_keep_is_refused() -> None:
     with pytest.raises(TypeError, match=r"rematerialize\(budget='4 MiB'\)"):
         ol.rematerialize("4 MiB")
+
+
+def test_a_parameter_that_was_written_to_before_the_backward_pass_is_noticed():
+    w = ol.Parameter(np.ones(3))
+    with ol.rematerialize(budget="1 MiB"):
+        y = (np.exp(w * np.array([1.0, 2.0, 3.0])) * w).sum()
+    w.set_value(np.full(3, 5.0))
+    with pytest.raises(RuntimeError, match=r"set_value\(\) has written over it since"):
+        y.backward()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import optlab as ol
+from optlab.autograd.tensor.tensor import raw
 from optlab.backend.ensemble import EnsembleError
 from tests.autograd.rows import numbers
 
@@ -61,6 +62,49 @@ def test_tensors_give_tensors() -> None:
     got = ol.vmap(network, (None, 0))(ol.to_tensor(W), ol.to_tensor(X))
     assert isinstance(got, ol.Tensor)
     np.testing.assert_allclose(got.numpy(), network(W, X), rtol=1e-14)
+
+
+F = ol.nn.functional
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        F.relu, F.softmax, F.gelu, lambda x: F.mse_loss(x, 2 * x), lambda x: F.linear(x, W.T),
+        lambda x: ol.to_tensor(x) * 2, ol.grad(lambda x: F.softplus(x).sum()), ol.mean,
+        lambda x: np.sum(ol.vmap(lambda y: F.relu(x * y))(Y)), lambda x: ol.ones([2]),
+    ],
+)  # fmt: skip
+def test_arrays_give_arrays_whatever_is_called_inside(f: Any) -> None:
+    x = X - 0.5
+    y = ol.vmap(f)(x)
+    assert type(y) is np.ndarray
+    each = [f(ol.ensemble(one[None])) for one in x]
+    wanted = [ol.members(one)[0] if hasattr(raw(one), "members") else one for one in each]
+    np.testing.assert_allclose(y, np.stack([np.asarray(raw(one)) for one in wanted]), rtol=1e-12)
+
+
+def test_arrays_in_containers_give_arrays() -> None:
+    got = ol.vmap(lambda pair: {"relu": F.relu(pair[0]), "both": (pair[1], F.tanh(pair[1]))})(
+        (X, Y)
+    )
+    assert type(got["relu"]) is type(got["both"][0]) is type(got["both"][1]) is np.ndarray
+    got = ol.vmap(lambda x, scale: F.relu(x) * scale)(X, scale=ol.to_tensor(2.0))
+    assert isinstance(got, ol.Tensor)  # an argument is one
+
+
+def test_what_needs_a_gradient_stays_a_tensor() -> None:
+    layer = ol.nn.Linear(3, 2)
+    x = X.astype("float32")
+    y = ol.vmap(layer)(x)
+    assert y.requires_grad
+    y.sum().backward()
+    np.testing.assert_allclose(layer.bias.grad.numpy(), [3.0, 3.0])
+    with ol.no_grad():
+        np.testing.assert_allclose(ol.vmap(layer)(x), y.numpy(), rtol=1e-6)
+        assert type(ol.vmap(layer)(x)) is np.ndarray
+    outer = ol.grad(lambda w: np.sum(ol.vmap(lambda one: F.relu(one * w))(X)))(2.0)
+    np.testing.assert_allclose(outer, X[X > 0].sum())
 
 
 def test_a_result_that_is_the_same_for_all_is_repeated() -> None:
@@ -322,3 +366,20 @@ def test_one_answer_for_all_examples_is_refused_in_plain_words(f: Any, instead: 
 def test_an_ensemble_of_no_members_is_refused(data: Any) -> None:
     with pytest.raises(TypeError, match="takes the members in one array"):
         ol.ensemble(data)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda x: x.detach(), r"has no attribute 'detach'; leave \.detach\(\) out"),
+        (lambda x: x.numpy(), r"has no attribute 'numpy'; leave \.numpy\(\) out"),
+        (lambda x: x.backward(), r"'backward'; write ol\.grad inside"),
+        (lambda x: x.tanh(), r"'tanh'; write np\.tanh\(x\)\."),
+        (lambda x: x.nonsense, r"of shape \(2,\), and has no attribute 'nonsense'\.$"),
+    ],
+)
+def test_methods_of_tensors_inside_a_mapped_function(call, said):
+    """What it gets is an array, which the message calls by what the user wrote: vmap."""
+    with pytest.raises(AttributeError, match=rf"function inside ol\.vmap gets.*{said}") as error:
+        ol.vmap(call)(np.ones((3, 2)))
+    assert "EnsembleArray" not in str(error.value)

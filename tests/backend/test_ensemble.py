@@ -204,11 +204,8 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "mask": (lambda x: x[x > 0], "np.where"),
     "a condition as an index": (lambda x: x[x[0] > 0], "np.where"),
     "values through a mask": (lambda x: x.__setitem__(x > 0, np.ones(2)), "np.where"),
-    "piecewise": (lambda x: np.piecewise(x, [x > 0], [1]), "np.piecewise.*np.select"),
-    "no rule": (
-        lambda x: np.apply_along_axis(np.sum, 0, x),
-        "np.apply_along_axis.*member by member",
-    ),
+    "piecewise": (lambda x: np.piecewise(x, [x > 0], [np.sin]), "np.where"),
+    "no rule": (lambda x: np.histogram_bin_edges(x), "np.histogram_bin_edges.*member by member"),
     "bincount": (lambda x: np.bincount(np.argsort(x)[:1]), "np.bincount.*minlength"),
     "out of a sum": (lambda x: np.sum(x, out=np.zeros(())), "np.sum with out="),
     "out, shared": (lambda x: np.add(x, 1, out=np.zeros(3)), r"a = a \+ b"),

@@ -62,7 +62,7 @@ EXACT: dict[str, tuple[Any, ...]] = {
     "ufunc dtype": (lambda v: np.exp(v, dtype="float32"), V.astype("float32")),
     "where": (lambda v, a: np.where(v > 0, a, v), V, A),
     "clip": (lambda a, v: np.clip(a, v, 1), A, V),
-    "clip by name": (lambda a: np.clip(a, max=0.5), A),
+    "clip by name": (lambda a: a.clip(max=0.5), A),
     "method clip": (lambda a: a.clip(0, 0.5), A),
     "nan_to_num": (lambda v: np.nan_to_num(np.log(v), nan=1.0), abs(V)),
     "round": (np.round, V),

@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib
 import inspect
 import operator
+import sys
 from typing import Any
 
 import pytest
+from IPython.core import oinspect
 
 import optlab as ol
 from tests.public_api import MODULES, PATHS
@@ -52,7 +54,9 @@ def test_a_public_class_names_its_package_and_shows_its_source(place: str, name:
     cls = getattr(operator.attrgetter(place)(ol), name)
     assert getattr(importlib.import_module(cls.__module__), name) is cls
     assert cls.__module__ in {f"optlab.{place}", *RECORDED}
-    assert f"class {cls.__name__}" in inspect.getsource(cls)
+    assert f"class {cls.__name__}" in str(oinspect.getsource(cls))  # ``cls??`` in a notebook
+    if sys.version_info < (3, 13):  # later ones look nowhere but in the file of `__module__`
+        assert f"class {cls.__name__}" in inspect.getsource(cls)
 
 
 def test_a_subclass_has_a_source_of_its_own() -> None:

@@ -35,24 +35,24 @@ def test_it_is_stepped_by_mouse_by_keys_and_by_python(notebook):
     root = notebook.cell(0).locator(".optlab-graph")
     root.wait_for(timeout=60_000)
     assert root.evaluate("root => root.scrollWidth <= root.clientWidth")
-    assert root.locator(".node").count() == 4
+    assert root.locator(".ol-node").count() == 4
     root.get_by_label("one stage on").click()
-    assert "Back through sum" in root.locator(".stage").inner_text()
-    picture = root.locator(".scroller")
+    assert "Back through sum" in root.locator(".ol-stage").inner_text()
+    picture = root.locator(".ol-scroller")
     picture.focus()
     picture.press("ArrowRight")
     picture.press("ArrowRight")
     assert stage(root) == 3
-    assert "lambda g, y: g * (1 - y * y)" in root.locator(".panel").inner_text()
-    assert root.locator(".node.current text.title").text_content() == "tanh"
-    assert root.locator(".node.part").count() == 0
+    assert "lambda g, y: g * (1 - y * y)" in root.locator(".ol-panel").inner_text()
+    assert root.locator(".ol-node.ol-current text.ol-title").text_content() == "tanh"
+    assert root.locator(".ol-node.ol-part").count() == 0
     picture.press("ArrowUp")
-    assert "gradients collect here" in root.locator(".panel").inner_text()
+    assert "gradients collect here" in root.locator(".ol-panel").inner_text()
     root.get_by_label("stage of the backward pass").press("Home")
     assert stage(root) == 0
     picture.press("End")
     assert stage(root) == 4
-    assert "The leaves" in root.locator(".panel").inner_text()
+    assert "The leaves" in root.locator(".ol-panel").inner_text()
     notebook.put("picture.stage = 2; print(picture.stage)", 1)
     notebook.run(1)
     wait_for_stage(root, 2)
@@ -97,16 +97,16 @@ def test_the_saved_page_lives_without_a_kernel(chromium, tmp_path, width):
     root.get_by_label("play", exact=True).click()
     wait_for_stage(root, 4)
     root.get_by_label("play", exact=True).wait_for()
-    root.locator("text.title", has_text="tanh").click()
-    assert "gradient that arrives" in root.locator(".panel").inner_text()
+    root.locator("text.ol-title", has_text="tanh").click()
+    assert "gradient that arrives" in root.locator(".ol-panel").inner_text()
     overflowing = root.evaluate(
-        """root => Array.from(root.querySelectorAll(".node")).filter((node) => {
-          const box = node.querySelector(".box").getBBox();
+        """root => Array.from(root.querySelectorAll(".ol-node")).filter((node) => {
+          const box = node.querySelector(".ol-box").getBBox();
           return Array.from(node.querySelectorAll("text"))
             .some((text) => text.getBBox().width > box.width - 6);
         }).length"""
     )
     assert overflowing == 0
-    assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
+    assert [url for url in requests if not url.startswith(("file:", "data:", "blob:"))] == []
     assert complaints == []
     page.close()

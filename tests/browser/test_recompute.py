@@ -38,27 +38,27 @@ def wait_for(root, wanted):
 def test_it_is_driven_by_mouse_by_keys_and_by_python(notebook):
     root = shown(notebook)
     assert root.evaluate("root => root.scrollWidth <= root.clientWidth")
-    assert "plain: peak" in root.locator(".said").inner_text()
+    assert "plain: peak" in root.locator(".ol-said").inner_text()
     plot = root.get_by_label("memory of the run over its events")
     heights = [plot.locator("path[data-role=saved]").bounding_box()["height"]]
     root.get_by_label("the next run").click()
-    assert "3 segments" in root.locator(".stage").inner_text()
+    assert "3 segments" in root.locator(".ol-stage").inner_text()
     assert plot.locator("path[data-role=recomputed]").count() == 1
     heights.append(plot.locator("path[data-role=saved]").bounding_box()["height"])
     assert heights[1] < heights[0]
     plot.focus()
     plot.press("ArrowRight")
-    assert "revolve" in root.locator(".stage").inner_text()
-    assert root.locator(".run.chosen").get_attribute("data-run") == "2"
+    assert "revolve" in root.locator(".ol-stage").inner_text()
+    assert root.locator(".ol-run.ol-chosen").get_attribute("data-run") == "2"
     plot.press("End")
     assert "cannot be met" in plot.locator("svg").inner_html()
     slider = root.get_by_label("the run that is shown")
     slider.press("Home")
     wait_for(root, 0)
-    root.locator(".run[data-run='3']").click()
-    assert "budget 600 KiB" in root.locator(".said").inner_text()
+    root.locator(".ol-run[data-run='3']").click()
+    assert "budget 600 KiB" in root.locator(".ol-said").inner_text()
     root.get_by_text("All runs as a table").click()
-    assert root.locator(".rows tr").count() == 6
+    assert root.locator(".ol-rows tr").count() == 6
     notebook.put("explorer.selected = 2; print(explorer.row.name)", 1)
     notebook.run(1)
     wait_for(root, 2)
@@ -94,9 +94,9 @@ def test_the_saved_page_lives_without_a_kernel(chromium, tmp_path, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     root.get_by_label("the next run").click()
     wait_for(root, 1)
-    assert "3 segments: peak" in root.locator(".said").inner_text()
-    assert root.locator(".shares tr").count() > 2
+    assert "3 segments: peak" in root.locator(".ol-said").inner_text()
+    assert root.locator(".ol-shares tr").count() > 2
     page.screenshot(path=tmp_path / f"page-{width}.png", full_page=True)
-    assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
+    assert [url for url in requests if not url.startswith(("file:", "data:", "blob:"))] == []
     assert complaints == []
     page.close()

@@ -29,7 +29,10 @@ LEFT_OUT = {"asgd_set_state_dict": ["Epoch 0: NoamDecay set learning rate to 0.0
 IMPORTS = {
     "import paddle": "import optlab as paddle",
     "import paddle.nn as nn": "import optlab.nn as nn",
-    "from paddle.distributed.fleet.utils import recompute": "from optlab import recompute",
+    "import paddle.fluid as fluid": "import optlab.fluid as fluid",
+    "from paddle.distributed.fleet.utils import recompute": (
+        "from optlab.distributed.fleet.utils import recompute"
+    ),
 }
 
 

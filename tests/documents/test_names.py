@@ -124,7 +124,7 @@ def test_a_seed_gives_what_can_be_seeded_again():
 
 
 class TestToStatic:
-    def test_it_gives_the_function_back_in_every_form(self):
+    def test_values_are_those_of_the_function_in_every_form(self):
         @paddle.jit.to_static
         def plain(x):
             return x + 1 if x.sum().item() > 0 else x - 1
@@ -161,14 +161,14 @@ class TestToStatic:
             ({"fullgraph": True}, "no argument 'fullgraph'"),
         ],
     )
-    def test_what_eager_running_would_ignore_is_refused(self, options, said):
+    def test_what_capture_would_ignore_is_refused(self, options, said):
         with pytest.raises(TypeError, match=said):
             paddle.jit.to_static(lambda x: x, **options)
         with pytest.raises(TypeError, match="cannot be called"):
             paddle.jit.to_static(3)
 
-    def test_its_docstring_says_that_it_runs_eagerly(self):
-        assert "runs eagerly" in inspect.getdoc(paddle.jit.to_static)
+    def test_its_docstring_says_that_it_captures(self):
+        assert "ol.capture(function, strict=False)" in inspect.getdoc(paddle.jit.to_static)
         assert paddle.in_dynamic_mode()
         assert paddle.disable_static() is None
 

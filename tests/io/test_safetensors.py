@@ -100,6 +100,8 @@ ENTRY = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
             built({"a": {**ENTRY, "shape": [0, 2**62, 8], "data_offsets": [0, 0]}}),
             r"'a' of shape \[0, 4611686018427387904, 8\], which no array can have",
         ),
+        (built({"a": {**ENTRY, "shape": [1] * 1000}}, bytes(8)), "has 1000 dimensions"),
+        (built({"a": {**ENTRY, "shape": [2**63, 0]}}, bytes(8)), "a dimension that no array can"),
         (built(b'{"a": {}, "a": {}}'), "cannot be read .it has 'a' twice"),
     ],
 )
@@ -108,12 +110,34 @@ def test_what_is_refused(file, said):
         ol.load(io.BytesIO(file))
 
 
+def test_an_altered_byte_of_our_files_is_refused(tmp_path):
+    path = tmp_path / "x.safetensors"
+    ol.save({"w": np.arange(4.0), "b": np.ones(2, "f4")}, path)
+    content = path.read_bytes()
+    expected = repr(ol.load(path))
+    silent = []
+    for place in range(len(content)):
+        for bit in (1, 128):
+            altered = bytearray(content)
+            altered[place] ^= bit
+            try:
+                back = repr(ol.load(io.BytesIO(altered)))
+            except UnreadableFileError:
+                continue
+            if back != expected:
+                silent.append(place)
+    assert not silent
+    with pytest.raises(UnreadableFileError, match="altered after it was saved"):
+        ol.load(io.BytesIO(content[:-1] + b"\x01"))
+
+
 @pytest.mark.parametrize(
     ("obj", "said"),
     [
         ([1, 2], "holds a dict of names and Tensors"),
         ({"a": {"b": np.ones(1)}}, "this one has 'a': dict"),
         ({3: np.ones(1)}, "this one has 3: ndarray"),
+        ({"__metadata__": np.ones(1)}, "keeps the name '__metadata__' for itself"),
         ({"a": np.array(["text"])}, "dtype <U4, which safetensors does not have"),
     ],
 )

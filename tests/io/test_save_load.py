@@ -9,6 +9,7 @@ import math
 import os
 import pickle
 import stat
+import subprocess
 import sys
 import time
 import zipfile
@@ -259,6 +260,93 @@ class TestWriting:
         assert ol.load(path) == 2
         assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
+    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="devices and pipes of POSIX")
+    def test_devices_and_pipes_stay_what_they_are(self, tmp_path):
+        pipe = tmp_path / "pipe"
+        os.mkfifo(pipe)
+        collected = tmp_path / "collected"
+        with open(collected, "wb") as output:
+            subprocess.run(
+                [sys.executable, "-c", "import optlab as ol; ol.save(1, '/dev/stdout')"],
+                stdout=output,
+                stderr=subprocess.PIPE,
+            )
+        assert collected.read_bytes() == b""
+        collected.unlink()
+        for path, kind in ((pipe, "a pipe"), ("/dev/null", "a device")):
+            before = os.stat(path).st_mode
+            with pytest.raises(OSError, match=f"is {kind}, and would be replaced"):
+                ol.save({"w": np.ones(2)}, path)
+            assert os.stat(path).st_mode == before
+        assert list(tmp_path.iterdir()) == [pipe]
+
+    @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root")
+    def test_the_owner_is_kept(self, tmp_path):
+        path = tmp_path / "x"
+        ol.save(1, path)
+        path.chmod(0o640)
+        os.chown(path, 1234, 2345)
+        ol.save(2, path)
+        now = path.stat()
+        assert (now.st_uid, now.st_gid, stat.S_IMODE(now.st_mode)) == (1234, 2345, 0o640)
+        assert ol.load(path) == 2
+
+    @pytest.mark.skipif(not hasattr(os, "chown"), reason="owners of POSIX")
+    def test_a_file_that_cannot_be_given_to_its_owner_stays(self, tmp_path, monkeypatch):
+        path = tmp_path / "x"
+        ol.save(1, path)
+
+        def refused(*_):
+            raise PermissionError(1, "Operation not permitted")
+
+        before = path.stat()
+        other = os.stat_result([*before[:4], before.st_uid + 1, *before[5:]])
+        normal = type(path).stat
+        monkeypatch.setattr(os, "chown", refused)
+        monkeypatch.setattr(
+            type(path), "stat", lambda p, **k: other if p == path else normal(p, **k)
+        )
+        with pytest.raises(PermissionError, match=r"belongs to another user.*another name"):
+            ol.save(2, path)
+        monkeypatch.undo()
+        assert ol.load(path) == 1
+        assert list(tmp_path.iterdir()) == [path]
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="kill of POSIX")
+    def test_what_a_killed_writer_left_is_removed_by_the_next(self, tmp_path):
+        path = tmp_path / "x"
+        ol.save(1, path)
+        script = """
+import os, signal, sys
+import numpy as np, optlab as ol
+from optlab.io import archives
+def dies(obj, file):
+    file.write(b"half")
+    file.flush()
+    print("writing", flush=True)
+    if sys.argv[2] == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    sys.stdin.readline()
+    file.write(b" and half")
+archives.write = dies
+ol.save(np.ones(3), sys.argv[1])
+"""
+        command = [sys.executable, "-c", script, str(path)]
+        others = [tmp_path / ".x.notes.part", tmp_path / ".xy.0123456789ab.part"]
+        for other in others:
+            other.write_bytes(b"not of this file")
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        with subprocess.Popen([*command, "waits"], text=True, **pipes) as at_work:
+            assert at_work.stdout.readline() == "writing\n"
+            subprocess.run([*command, "killed"], stdout=subprocess.DEVNULL)
+            assert len(list(tmp_path.glob(".x.????????????.part"))) == 2
+            ol.save(2, path)
+            assert len(list(tmp_path.glob(".x.????????????.part"))) == 1  # of the one at work
+            assert ol.load(path) == 2
+            at_work.communicate("go on\n")
+        assert path.read_bytes() == b"half and half"
+        assert sorted(tmp_path.iterdir()) == sorted([path, *others])
+
     @pytest.mark.parametrize("wrong", [3, None, ["x"]])
     def test_what_is_no_path(self, wrong):
         with pytest.raises(TypeError, match="a path or an open binary file is needed"):
@@ -374,6 +462,49 @@ class TestRefusals:
         with pytest.raises(UnreadableFileError):
             self.load(self.with_head(file, change))
 
+    def test_reading_is_bounded_by_the_size_of_the_file(self, file):
+        def repeated(head):
+            head["arrays"] *= 8000
+
+        with pytest.raises(UnreadableFileError, match=r"two arrays are in the file w\.npy"):
+            self.load(self.with_head(file, repeated))
+
+        def wide(head):
+            sys.set_int_max_str_digits(0)
+            head["arrays"][0]["shape"] = [10**4000] * 1000
+
+        with pytest.raises(UnreadableFileError, match="has 1000 dimensions"):
+            self.load(self.with_head(file, wide))
+        for shape in ([10**4000, 0], [2**63]):
+            with pytest.raises(UnreadableFileError, match="a dimension that no array can have"):
+                self.load(
+                    self.with_head(file, lambda head, s=shape: head["arrays"][0].update(shape=s))
+                )
+        compressed = io.BytesIO()
+        with (
+            zipfile.ZipFile(io.BytesIO(file)) as old,
+            zipfile.ZipFile(compressed, "w", zipfile.ZIP_DEFLATED) as new,
+        ):
+            for name in old.namelist():
+                new.writestr(name, old.read(name))
+            new.comment = old.comment
+        with pytest.raises(UnreadableFileError, match="has a compressed"):
+            self.load(compressed.getvalue())
+
+    def test_members_that_overlap(self):
+        """Many names for one content: the entry of each in the directory is 60 bytes."""
+        file = io.BytesIO()
+        ol.save([np.arange(1000.0), np.arange(1000.0) + 1], file)
+        content = file.getvalue()
+        with zipfile.ZipFile(file) as archive:
+            second = archive.infolist()[1]
+        # The directory of the zip: the offset of the second member becomes that of the first.
+        place = content.rindex(second.filename.encode()) - 4
+        assert int.from_bytes(content[place : place + 4], "little") == second.header_offset
+        overlapping = content[:place] + bytes(4) + content[place + 4 :]
+        with pytest.raises(UnreadableFileError, match="overlaps what is before it"):
+            self.load(overlapping)
+
     def test_what_others_wrote(self, tmp_path):
         with_pickle, archive, array, other = (io.BytesIO() for _ in range(4))
         np.savez(archive, a=np.ones(2))
@@ -416,6 +547,13 @@ class TestRefusals:
             ol.load(tmp_path / "modle.ol")
         with pytest.raises(FileNotFoundError, match="there is no folder"):
             ol.load(tmp_path / "nowhere" / "model.ol")
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="links of POSIX")
+    def test_a_link_that_leads_to_no_file(self, tmp_path):
+        (tmp_path / "a").symlink_to(tmp_path / "b")
+        (tmp_path / "b").symlink_to(tmp_path / "a")
+        with pytest.raises(FileNotFoundError, match="a link that leads to no file"):
+            ol.load(tmp_path / "a")
 
     def test_bfloat16_without_ml_dtypes(self, file, monkeypatch):
         monkeypatch.setitem(sys.modules, "ml_dtypes", None)

@@ -336,7 +336,10 @@ class TestTheEnd:
         assert kind == "thread" or wait_until_gone(int(out))
 
     def test_an_interrupt_reaches_the_loop_and_no_worker_complains(self):
-        code = SLEEPY.format(kind="fork") + (
+        # The job of a script in the background ignores interrupts.
+        code = "\n    import signal"
+        code += "\n    signal.signal(signal.SIGINT, signal.default_int_handler)"
+        code += SLEEPY.format(kind="fork") + (
             "    print([next(batches).item() for _ in range(4)][0], flush=True)\n"
             "    try:\n"
             "        next(batches)\n"

@@ -162,7 +162,7 @@ def test_best_and_xarray() -> None:
         (("rosenbrock", ol.optimizer.Adam, {"rate": [0.1]}), "no setting 'rate'"),
         (("rosenbrock", ol.optimizer.Adam, {"learning_rate": 0.1}), "list"),
         (("rosenbrock", ol.optimizer.Adam, {"learning_rate": [-0.1]}), "at least 0"),
-        (("digits_mlp", ol.optimizer.Adam, {"learning_rate": [0.1]}), "network"),
+        (("digits_mlp", ol.optimizer.Adam, {"learning_rate": [0.1]}, (0, 0)), "leave start"),
         ((lambda x, y: None, ol.optimizer.Adam, {"learning_rate": [0.1]}), "one number a point"),
     ],
 )

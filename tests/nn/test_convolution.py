@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,10 @@ from hypothesis import strategies as st
 
 import optlab as ol
 from optlab.autograd.graph.reader import graph_of
-from optlab.nn.functional.conv import depthwise, im2col
+from optlab.backend import blas_threads
+from optlab.nn.functional.conv import depthwise, im2col, products
+from optlab.nn.functional.conv.scratch import MOST_VIEWS
+from optlab.plan.scratch import noted
 from tests.guarded import GuardedArray
 
 F = ol.nn.functional
@@ -21,6 +25,26 @@ F = ol.nn.functional
 
 def numbers(*shape: int, dtype: str = "float64") -> np.ndarray:
     return np.random.default_rng(shape).standard_normal(shape).astype(dtype)
+
+
+@pytest.fixture
+def blas_with():
+    """Return a context in which the products of NumPy use so many threads."""
+    library = blas_threads._own_library()
+    if library is None:
+        pytest.skip("NumPy's products are not those of an OpenBLAS with threads of its own")
+    read, write = library
+
+    @contextmanager
+    def using(threads: int) -> Any:
+        first = read()
+        write(threads)
+        try:
+            yield
+        finally:
+            write(first)
+
+    return using
 
 
 def by_loops(x: Any, weight: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
@@ -157,6 +181,106 @@ def test_blocks_of_images_give_what_all_at_once_give(monkeypatch, stride):
             np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
 
 
+def pads(*pairs):
+    return [[0, 0], [0, 0], *map(list, pairs)]
+
+
+@pytest.mark.parametrize("positions", [1, 10**9])
+@pytest.mark.parametrize("small", [0, 10**9])
+@pytest.mark.parametrize(
+    ("size", "kernel", "pairs", "dilation", "groups"),
+    [
+        ((7,), (3,), ((1, 1),), (1,), 1),
+        ((7,), (4,), ((0, 5),), (2,), 2),
+        ((5, 6), (3, 3), ((1, 1), (1, 1)), (1, 1), 1),
+        ((5, 6), (3, 3), ((1, 1), (1, 1)), (1, 1), 2),
+        ((5, 6), (3, 3), ((0, 0), (0, 0)), (1, 1), 1),
+        ((5, 6), (3, 3), ((2, 0), (1, 1)), (1, 1), 2),
+        ((5, 4), (3, 3), ((1, 1), (0, 0)), (1, 1), 1),
+        ((5, 6), (1, 1), ((2, 1), (1, 3)), (1, 1), 1),
+        ((4, 3), (2, 6), ((0, 1), (5, 0)), (1, 1), 1),  # padding wider than the image
+        ((6, 5), (3, 2), ((2, 2), (3, 0)), (2, 3), 1),
+        ((3, 4, 5), (3, 1, 3), ((1, 1), (0, 0), (1, 1)), (1, 1, 1), 1),
+        ((3, 4, 5), (2, 3, 2), ((1, 0), (2, 0), (0, 1)), (1, 1, 2), 2),
+    ],
+)
+def test_all_ways_of_multiplying_and_adding_up_are_the_definition(
+    monkeypatch, positions, small, size, kernel, pairs, dilation, groups
+):
+    """Products of one image or of all, columns with gaps between the images or without."""
+    monkeypatch.setattr(products, "POSITIONS", positions)
+    monkeypatch.setattr(products, "SMALL", small)
+    dims = len(size)
+    x, weight, bias = numbers(3, 4, *size), numbers(6, 4 // groups, *kernel), numbers(6)
+    ones = (1,) * dims
+    expected = by_loops(x, weight, ones, pairs, dilation, groups)
+    leaves = [ol.to_tensor(a, requires_grad=True) for a in (x, weight, bias)]
+    y = getattr(F, f"conv{dims}d")(*leaves, 1, pads(*pairs), list(dilation), groups)
+    close = {"rtol": 1e-10, "atol": 1e-10}
+    shape = (6,) + (1,) * dims
+    np.testing.assert_allclose(y.detach().numpy(), expected + bias.reshape(shape), **close)
+    g = numbers(*y.shape)
+    y.backward(g)
+    other = np.cos(x), np.cos(weight)
+    for leaf, one, moved in zip(
+        leaves, other,
+        (
+            by_loops(other[0], weight, ones, pairs, dilation, groups),
+            by_loops(x, other[1], ones, pairs, dilation, groups),
+        ),
+        strict=False,
+    ):  # fmt: skip
+        np.testing.assert_allclose(np.sum(leaf.grad.numpy() * one), np.sum(g * moved), **close)
+    np.testing.assert_allclose(
+        leaves[2].grad.numpy(), np.sum(g, axis=(0, *range(2, g.ndim))), **close
+    )
+
+
+@pytest.mark.parametrize("padding", [0, 1])
+def test_an_infinite_number_stays_within_the_reach_of_the_kernel(padding):
+    """Columns go on over the ends of rows: what is read there never counts."""
+    x = np.zeros((2, 1, 12, 12), "float32")
+    x[0, 0, 5, 11] = np.inf
+    y = F.conv2d(x, np.ones((3, 1, 3, 3), "float32"), padding=padding).numpy()
+    rows, columns = slice(3 + padding, 6 + padding), slice(9 + padding, 12)
+    assert np.isinf(y[0, :, rows, columns]).all()
+    y[0, :, rows, columns] = 0
+    assert not y.any()
+
+
+def test_bits_do_not_depend_on_the_number_of_threads(blas_with):
+    """Also where there is one block of images: OpenBLAS would share its product among threads."""
+    for shape, filters in (((1, 64, 8, 8), 128), ((2, 16, 14, 14), 32), ((1, 32, 9, 9), 48)):
+        x, weight = numbers(*shape, dtype="float32"), numbers(filters, shape[1], 3, 3)
+        found = []
+        for threads in (1, 2):
+            leaves = [
+                ol.to_tensor(a.astype("float32"), requires_grad=True)
+                for a in (x, weight, numbers(filters))
+            ]
+            with blas_with(threads):
+                y = F.conv2d(*leaves, padding=1)
+                y.backward(np.cos(y.detach().numpy()))
+            found.append([y.detach().numpy(), *[leaf.grad.numpy() for leaf in leaves]])
+        for one, two in zip(*found, strict=True):
+            np.testing.assert_array_equal(one, two)
+
+
+def test_scratch_memory_of_many_shapes_is_bounded():
+    weight = numbers(4, 2, 3, 3)
+    first = F.conv2d(numbers(2, 2, 6, 6), weight, padding=1).numpy().copy()
+    for width in range(5, 200):
+        F.conv2d(numbers(1, 2, 5, width), weight, padding=1)
+    kept = noted("convolution, views")
+    assert 0 < len(kept) <= MOST_VIEWS
+    arrays = [a for a in noted("convolution, arrays").values() if isinstance(a, np.ndarray)]
+    views = [view.whole for view in kept.values() if hasattr(view, "whole")]
+    assert views
+    # Views of arrays that were too small, and were replaced, would keep them.
+    assert all(any(view.base is array for array in arrays) for view in views)
+    np.testing.assert_array_equal(F.conv2d(numbers(2, 2, 6, 6), weight, padding=1), first)
+
+
 @pytest.mark.parametrize(
     ("padding", "pairs"),
     [
@@ -283,7 +407,7 @@ class TestPerExample:
 
         together = ol.vmap(f, in_axes=(0, None))(weights, x)
         for k in range(3):
-            np.testing.assert_allclose(together[k].numpy(), f(weights[k], x).numpy(), rtol=1e-12)
+            np.testing.assert_allclose(together[k], f(weights[k], x).numpy(), rtol=1e-12)
 
     def test_the_gradient_of_what_all_share_is_the_sum(self):
         x, weights = numbers(2, 2, 5, 5), numbers(3, 4, 2, 3, 3)

@@ -30,8 +30,11 @@ CHECKS = {
     "AFFINE": [
         (F.linear, [numbers(4), numbers(4, 2), numbers(2)]),
         (F.linear, [numbers(3, 4), numbers(4, 2), numbers(2)]),
-        (F.linear, [numbers(2, 3, 4), numbers(4, 2), numbers(2)]),
         (F.linear, [numbers(1, 4), numbers(4, 1), numbers(1)]),
+    ],
+    "STACKED_AFFINE": [
+        (F.linear, [numbers(2, 3, 4), numbers(4, 2), numbers(2)]),
+        (F.linear, [numbers(2, 1, 3, 4), numbers(4, 1), numbers(1)]),
     ],
     "MATMUL": [
         (F.linear, [numbers(4), numbers(4, 2)]),

@@ -45,7 +45,7 @@ def test_parameters_gives_the_tensors_and_puts_their_place_on_them():
     model = Pair()
     parameters = model.parameters()
     assert {id(p) for p in parameters} == {id(p) for _, p in model.named_parameters()}
-    assert {p.name for p in parameters} == {name for name, _ in model.named_parameters()}
+    assert {p.structural_name for p in parameters} == {name for name, _ in model.named_parameters()}
 
 
 def test_a_name_of_ones_own_stays():
@@ -147,7 +147,7 @@ class TestSequential:
 
     def test_tuples_name_the_layers(self):
         model = ol.nn.Sequential(("hidden", ol.nn.Linear(2, 3)), ("out", ol.nn.Linear(3, 1)))
-        assert [p.name for p in model.parameters()] == [
+        assert [p.structural_name for p in model.parameters()] == [
             "hidden.weight", "hidden.bias", "out.weight", "out.bias",
         ]  # fmt: skip
         assert model.out is model[1]

@@ -62,11 +62,11 @@ def test_stacks_of_rows_to_second_order_and_one_by_one(bias):
     many = numbers(6, 2, 3, 4, dtype="float64")
     alone = [F.linear(one, *given[1:]).numpy() for one in many]
     together = ol.vmap(lambda one: F.linear(one, *map(ol.to_tensor, given[1:])))(many)
-    np.testing.assert_allclose(together.numpy(), alone, rtol=1e-12)
+    np.testing.assert_allclose(together, alone, rtol=1e-12)
     weights = np.stack([w, 2 * w])
     together = ol.vmap(lambda weight: F.linear(x, weight, *given[2:]))(weights)
     expected = [x @ weight + (b if bias else 0) for weight in weights]
-    np.testing.assert_allclose(together.numpy(), expected, rtol=1e-12)
+    np.testing.assert_allclose(together, expected, rtol=1e-12)
 
 
 def test_no_bias():

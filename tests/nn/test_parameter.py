@@ -37,7 +37,7 @@ def test_defaults():
     assert p.requires_grad
     assert p.is_leaf
     assert p.grad is None
-    assert p.name is None
+    assert p.structural_name is None
     assert p.learning_rate == 1.0
     assert p.regularizer is None
     assert p.need_clip

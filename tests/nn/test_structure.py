@@ -39,7 +39,7 @@ def test_members_of_lists_dicts_and_private_attributes_count():
         "branches.0",
         "branches.1.0",
     ]
-    assert [p.name for p in block.parameters()] == NAMES
+    assert [p.structural_name for p in block.parameters()] == NAMES
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from html import escape
 
 import numpy as np
 import pytest
@@ -368,4 +369,4 @@ def test_words():
     around = ModelAverage.around(ol.optimizer.SGD(0.1), 0.15)
     assert repr(around).startswith("ModelAverage.around(SGD(learning_rate=0.1), average_window_")
     assert "\\theta" in EMA.formula
-    assert str(ModelAverage.formula) in around.bind(weights())._repr_html_()
+    assert escape(ModelAverage.formula) in around.bind(weights())._repr_html_()

@@ -108,8 +108,28 @@ class TestBackwardAndApply:
         optimizer = ol.optimizer.SGD(0.1, parameters=[a, b])
         with pytest.raises(TypeError, match="startup_program belongs to static graphs"):
             optimizer.minimize(loss_of([a, b]), startup_program=object())
-        with pytest.raises(TypeError, match="callbacks"):
-            optimizer.backward(loss_of([a, b]), callbacks=[print])
+
+    def test_callbacks_are_called_with_every_parameter_and_its_gradient(self):
+        a, b = pair()
+        optimizer = ol.optimizer.SGD(0.1, parameters=[a, b])
+        seen = []
+        calls = [lambda p, g: seen.append((p, g.numpy())), lambda *pair: seen.append(len(pair))]
+        pairs = optimizer.backward(loss_of([a, b]), callbacks=calls)
+        assert [p for p, _ in pairs] == [seen[0][0], seen[2][0]]
+        assert seen[1::2] == [2, 2]
+        for p, g in seen[::2]:
+            np.testing.assert_array_equal(g, p.grad.numpy())
+        seen.clear()
+        optimizer.backward(loss_of([a, b]), None, [b], None, calls)
+        assert [p for p, _ in seen[::2]] == [b]
+
+    @pytest.mark.parametrize("callbacks", [print, [3], "print", {"a": print}])
+    def test_callbacks_are_a_list_of_functions(self, callbacks):
+        a, b = pair()
+        optimizer = ol.optimizer.SGD(0.1, parameters=[a, b])
+        with pytest.raises(TypeError, match="callbacks is a list of functions"):
+            optimizer.backward(loss_of([a, b]), callbacks=callbacks)
+        assert a.grad is None  # nothing has run
 
     def test_a_loss_that_is_no_tensor(self):
         optimizer = ol.optimizer.SGD(0.1, parameters=pair())

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import optlab as ol
+from optlab.autograd.tensor import SilentDetachError
 
 
 @pytest.fixture
@@ -24,6 +25,45 @@ def test_what_lr_ratio_must_give(given, w):
         )
     assert w.data is before[0]
     assert late.data is before[1]
+
+
+@pytest.mark.parametrize(
+    ("cls", "name", "said"),
+    [
+        (ol.optimizer.AdamW, "lr_ratio", "must be a function that takes a parameter"),
+        (ol.optimizer.AdamW, "apply_decay_param_fun", "must be a function that takes a name"),
+        (ol.optimizer.Lamb, "exclude_from_weight_decay_fn", "must be a function that takes"),
+        (ol.optimizer.LarsMomentum, "exclude_from_weight_decay", "must be a list of parts of nam"),
+    ],
+)
+def test_a_traced_number_in_place_of_a_function(cls, name, said):
+    """They take no number, so that nothing could be differentiated by it."""
+    more = {"momentum": 0.9} if cls is ol.optimizer.LarsMomentum else {}
+    with pytest.raises(TypeError, match=f"^{name} {said}") as error:
+        ol.grad(lambda t: cls(0.1, **more, **{name: t}) and t)(0.5)
+    assert not isinstance(error.value, SilentDetachError)
+
+
+def test_a_factor_of_the_rate_that_is_differentiated(w):
+    def loss(t):
+        optimizer = ol.optimizer.AdamW(0.1, lr_ratio=lambda p: t, parameters=[w])
+        return t + 0 * optimizer.get_lr()
+
+    said = r"lr_ratio, whose factor for w is read.*functional_step\(.*learning_rate=t\)"
+    with pytest.raises(SilentDetachError, match=said):
+        ol.grad(loss)(0.5)
+
+    # What the sentence says to write works.
+    adam = ol.optimizer.AdamW(0.1, weight_decay=0.0)
+
+    def value(t):
+        state = adam.functional_init(w.numpy())
+        new, _ = adam.functional_step(
+            w.numpy(), np.ones(2, "float32"), state, learning_rate=0.1 * t
+        )
+        return np.sum(new)
+
+    assert float(ol.grad(value)(1.0)) == pytest.approx(-0.2, rel=1e-4)
 
 
 class Own(ol.optimizer.Optimizer):

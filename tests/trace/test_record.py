@@ -370,5 +370,7 @@ class TestBadInput:
     @pytest.mark.parametrize("probes", ["heavy", [], ["norms", "bytes"], "values", ["light"], 5])
     def test_probes(self, probes):
         optimizer = ol.optimizer.SGD(0.1, parameters=[ol.Parameter([1.0])])
-        with pytest.raises((ValueError, TypeError), match="probes must be 'toy', 'light' or a lis"):
+        with pytest.raises(
+            (ValueError, TypeError), match="probes must be 'toy', 'light', 'full' or a list"
+        ):
             ol.record(optimizer, probes=probes)

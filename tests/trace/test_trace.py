@@ -37,8 +37,8 @@ class TestProbes:
         for name, array in arrays_of(trace).items():
             assert array.shape == ((4, 2, 3) if name.endswith("p") else (4, 2))
 
-    def test_light_is_norms_alone(self):
-        trace = two_parameters(probes="light")
+    def test_norms_alone(self):
+        trace = two_parameters(probes=["norms"])
         assert not trace.parameters
         assert not trace.gradients
         assert not trace.slots
@@ -53,7 +53,7 @@ class TestProbes:
     def test_recorded_norms_equal_norms_of_values(self, make):
         values = two_parameters(make, probes=["values"])
         both = two_parameters(make, probes=["values", "norms"])
-        light = two_parameters(make, probes="light")
+        light = two_parameters(make, probes=["norms"])
         by_hand = {
             name: np.sqrt((a.reshape(4, -1).astype(float) ** 2).sum(1))
             for name, a in arrays_of(values).items()
@@ -85,7 +85,7 @@ class TestProbes:
 
         p = ol.Parameter([1.0], name="w")
         optimizer = Same(parameters=[p])
-        with ol.record(optimizer, probes="light") as trace:
+        with ol.record(optimizer, probes=["norms"]) as trace:
             for _ in range(2):
                 give(p, [1.0])
                 optimizer.step()
@@ -146,7 +146,7 @@ class TestSkipped:
 
     @pytest.mark.parametrize("steps", STEPS.values(), ids=list(STEPS))
     def test_norms_keep_the_steps_too(self, steps):
-        trace, _ = self.run(steps, probes="light")
+        trace, _ = self.run(steps, probes=["norms"])
         for kind, norms in trace.norms.items():
             for i in range(3):
                 assert norms[f"p{i}"].shape == (len(steps),), kind
@@ -255,7 +255,7 @@ class TestAsking:
         trace = two_parameters()
         assert set(trace["moment1"]) == {"p", "q"}
 
-    @pytest.mark.parametrize("probes", ["toy", "light"])
+    @pytest.mark.parametrize("probes", ["toy", ["norms"]])
     def test_what_is_not_there_is_a_key_error_that_lists_the_names(self, probes):
         trace = two_parameters(probes=probes)
         with pytest.raises(KeyError, match="nothing named 'velocity' was recorded") as caught:
@@ -304,8 +304,8 @@ class TestXarray:
         assert float(chosen["loss"]) == trace.loss[1]
         assert np.array_equal(chosen["moment1/q"].values, trace.slots["moment1"]["q"][1])
 
-    def test_light_traces_give_their_norms(self):
-        trace = two_parameters(probes="light")
+    def test_traces_of_norms_give_them(self):
+        trace = two_parameters(probes=["norms"])
         data = trace.to_xarray()
         assert np.array_equal(data["norm of gradient/p"].values, trace.norms["gradient"]["p"])
         assert data["norm of gradient/p"].dims == ("step",)

@@ -11,6 +11,7 @@ from optlab.viz.explorer.image import as_comparison, with_averaged_paths
 from optlab.viz.explorer.state import State, optimizer_classes
 from optlab.viz.explorer.wrapping import WRAPPERS, as_wrapping, defaults_of
 from optlab.viz.views.map_view import map_view
+from tests.pages import stored_in
 
 O = ol.optimizer  # noqa: E741
 EMA = O.ExponentialMovingAverage
@@ -66,7 +67,8 @@ def test_anything_can_be_put_around_any_optimizer(kind, name):
     assert again.now == explorer.now
     np.testing.assert_array_equal(again.model.runs[name].point, explorer.model.runs[name].point)
     assert explorer.to_png()[:4] == b"\x89PNG"
-    assert '"around"' in str(explorer.to_html())
+    [sent] = [e for e in stored_in(explorer.to_html())["state"]["optimizers"] if e["around"]]
+    assert sent["name"] == name
     plain = explorer.change(around={name: None})
     assert not plain.now.optimizers[0].around
     assert not plain.now.optimizers[1].around
@@ -102,7 +104,7 @@ def test_alpha_1_changes_nothing():
 
 def test_wrappers_are_no_optimizers_of_the_menu():
     assert not {"LookAhead", "Averaged"} & set(optimizer_classes())
-    assert browser_options()["around"]["LookAhead"]["k"] == [1, 50, 1]
+    assert browser_options()["around"]["LookAhead"]["k"] == [1, 50, 1, 5]
 
 
 @pytest.mark.parametrize(
@@ -147,7 +149,7 @@ def test_the_picture_has_the_weights_that_follow():
     plain = map_view(model.problem, race, 600, 450)
     view = with_averaged_paths(plain, model)
     assert view.note == f"{plain.note}; bold: averages, slow weights"
-    added = [path for path in view.paths if path not in plain.paths]
+    added = [path for path in view.paths if not any(path is one for one in plain.paths)]
     assert [(path.name, path.style.dash) for path in added] == [("Adam", ()), ("Momentum", ())]
     trace = ol.compare(
         "rosenbrock",

@@ -71,6 +71,18 @@ def test_the_axis_starts_at_zero_and_holds_the_peak(trace):
     assert figure.layout.yaxis.tickprefix == "MiB "
 
 
+@pytest.mark.parametrize(("size", "unit"), [(30, "B"), (1 << 10, "KiB"), (1 << 18, "MiB")])
+def test_the_unit_of_the_axis_fits_the_bytes(size, unit):
+    w = ol.to_tensor(np.ones(size, np.float32), requires_grad=True)
+    trace = ol.memory.report(lambda: (w * w).sum().backward())
+    figure = viz.memory(trace)
+    assert figure.layout.yaxis.tickprefix == f"{unit} "
+    assert 1 <= figure.layout.yaxis.range[1] <= 1100
+    view = memory_views.memory_view(trace, 850, 480)
+    sizes = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}
+    assert view.peak[1] * sizes[unit] == pytest.approx(trace.peak)
+
+
 def test_title_headline_and_mark_say_where_the_peak_is(trace):
     figure = viz.memory(trace, width=1000)  # at smaller widths the mark shows the bytes alone
     said = format_bytes(trace.peak)

@@ -2,9 +2,10 @@
 
 import pytest
 
+from optlab.viz.explorer.export import browser_options
 from optlab.viz.style import theme
 
-FIRST = ("SGD", "Momentum", "RMSProp", "Adam", "AdamW", "Adagrad", "Adadelta", "Adamax")
+FIRST = ("Adam", "Momentum", "RMSProp", "AdamW", "SGD", "Adagrad", "Adadelta", "Adamax")
 
 
 def test_adam_looks_the_same_whoever_it_races_and_whatever_it_is_called():
@@ -13,11 +14,12 @@ def test_adam_looks_the_same_whoever_it_races_and_whatever_it_is_called():
     assert alone == last
 
 
-def test_the_first_four_are_as_the_sketch_has_them():
+def test_the_first_are_as_the_sketch_has_them():
     styles = theme.assign_styles({name: name for name in FIRST})
     markers = [styles[name].marker for name in FIRST[:4]]
     assert markers == ["circle", "square", "triangle-up", "diamond"]
-    assert styles["SGD"].dash == ()
+    assert styles["Adam"].dash == ()
+    assert styles["SGD"].color == "#3a3f47"
     dashes = {styles[name].dash for name in FIRST[:4]}
     assert len(dashes) == 4
 
@@ -55,3 +57,80 @@ def test_contrast_is_the_web_guidelines_one():
 def test_the_surface_gets_lighter_with_height_so_that_it_reads_in_grey():
     light = [theme.contrast(color, "#000000") for color in theme.surface_colors(12)]
     assert light == sorted(light)
+
+
+class TestPages:
+    def test_the_names_follow_the_page_and_come_back(self):
+        import optlab as ol
+
+        with ol.viz.use_style("dark") as used:
+            assert theme.DARK["paper"] == theme.PAPER
+            assert theme.scheme() == used.scheme == "dark"
+            style = theme.assign_styles({"Adam": "Adam"})["Adam"]
+            assert theme.contrast(style.color, theme.PAPER) > 4.5
+            with ol.viz.use_style("light"):
+                assert theme.PAPER == "#ffffff"
+            assert theme.scheme() == "dark"
+        assert theme.scheme() == "light"
+        assert theme.LIGHT["ink"] == theme.INK
+        assert theme.assign_styles({"Adam": "Adam"})["Adam"].color == theme.light(style.color)
+
+    def test_light_and_dark_have_the_same_names_and_are_readable(self):
+        assert theme.LIGHT.keys() == theme.DARK.keys()
+        for page in (theme.LIGHT, theme.DARK):
+            assert theme.contrast(page["ink"], page["paper"]) > 10
+            assert theme.contrast(page["quiet"], page["paper"]) > 4.5
+
+    def test_colors_of_a_light_page_have_a_dark_twin(self):
+        for color in theme.colors():
+            assert theme.light(theme.dark(color)) == color
+            assert theme.dark(theme.dark(color)) == theme.dark(color)
+
+    @pytest.mark.parametrize("page", ["light", "dark"])
+    def test_figures_are_drawn_for_the_page(self, page):
+        import io
+
+        import numpy as np
+        from PIL import Image
+
+        import optlab as ol
+
+        race = ol.compare("booth", {"Adam": ol.optimizer.Adam(0.1)}, steps=20)
+        with ol.viz.use_style(page):
+            figure = race.figure()
+            image = np.asarray(Image.open(io.BytesIO(ol.viz.race_png(race))).convert("RGB"))
+        paper = (theme.DARK if page == "dark" else theme.LIGHT)["paper"]
+        assert figure.layout.paper_bgcolor == paper
+        assert "#{:02x}{:02x}{:02x}".format(*image[0, 0]) == paper
+        other = theme.LIGHT["ink"] if page == "dark" else theme.DARK["ink"]
+        assert other not in figure.to_json()
+
+    def test_own_plots_get_the_style_and_lose_it_again(self):
+        import matplotlib
+        from matplotlib.figure import Figure
+
+        import optlab as ol
+
+        before = dict(matplotlib.rcParams)
+        with ol.viz.use_style("dark"):
+            axes = Figure().subplots()
+            lines = [axes.plot([0, 1], [n, n])[0] for n in range(8)]
+            assert len({line.get_color() for line in lines}) == 8
+            assert len({str(line._dash_pattern) for line in lines}) == 8
+            assert axes.get_facecolor() == matplotlib.colors.to_rgba(theme.DARK["paper"])
+            assert not axes.spines["top"].get_visible()
+        assert dict(matplotlib.rcParams) == before
+
+    def test_other_pages_are_refused(self):
+        import optlab as ol
+
+        with pytest.raises(ValueError, match='scheme must be "light" or "dark"; got \'sepia\''):
+            ol.viz.use_style("sepia")
+        assert theme.scheme() == "light"
+
+    def test_the_explorer_sends_both_colors_on_either_page(self):
+        import optlab as ol
+
+        plain = browser_options()["styles"]
+        with ol.viz.use_style("dark"):
+            assert browser_options()["styles"] == plain

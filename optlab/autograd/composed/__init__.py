@@ -5,6 +5,7 @@ from optlab.autograd.composed import (
     decompositions,
     einsum,
     elementwise,
+    fourier,
     indexing,
     joining,
     linear_algebra,
@@ -17,12 +18,14 @@ from optlab.autograd.composed import (
     sorting,
     spacing,
     statistics,
+    writes,
 )
 from optlab.autograd.composed.table import composed, not_covered
 from optlab.autograd.operation import COMPOSED
 
 __all__ = [
-    "COMPOSED", "calculus", "composed", "decompositions", "einsum", "elementwise", "indexing",
-    "joining", "linear_algebra", "norms", "not_covered", "padding", "piecewise", "polynomials",
-    "reductions", "shapes", "sorting", "spacing", "statistics",
+    "COMPOSED", "calculus", "composed", "decompositions", "einsum", "elementwise", "fourier",
+    "indexing", "joining", "linear_algebra", "norms", "not_covered", "padding", "piecewise",
+    "polynomials", "reductions", "shapes", "sorting", "spacing", "statistics",
+    "writes",
 ]  # fmt: skip

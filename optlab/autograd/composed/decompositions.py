@@ -11,7 +11,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from optlab.autograd.composed.table import composed, not_covered
 from optlab.autograd.operation import TABLE, Operation
-from optlab.autograd.rules.linalg.decompositions import SINGULAR_VALUES
+from optlab.autograd.rules.linalg.decompositions import SINGULAR_VALUES, real_where_real
 from optlab.autograd.tape.grad_mode import recording
 from optlab.autograd.tape.multi_output import tuple_like
 from optlab.autograd.tensor.tensor import Tensor, apply, raw
@@ -42,7 +42,7 @@ def _wants_no_gradient(a: Any) -> bool:
 def _eig(a: Any) -> Any:
     if _wants_no_gradient(a):  # then the results may be complex
         found = np.linalg.eig(raw(a))
-        return tuple_like(found, map(Tensor, found))
+        return tuple_like(found, map(Tensor, real_where_real(*found)))
     return apply(TABLE[np.linalg.eig], (a,))
 
 
@@ -50,7 +50,7 @@ def _eig(a: Any) -> Any:
 def _eigvals(a: Any) -> Any:
     """Return the eigenvalues in the order of `eig`, from which NumPy's `eigvals` may differ."""
     if _wants_no_gradient(a):
-        return Tensor(np.linalg.eigvals(raw(a)))
+        return Tensor(*real_where_real(np.linalg.eigvals(raw(a))))
     return np.linalg.eig(a)[0]
 
 

@@ -13,22 +13,29 @@ from optlab.autograd.composed.table import composed, not_covered
 from optlab.autograd.rules.linalg.einsum import EINSUM_OF_ONE, EINSUM_OF_TWO
 from optlab.autograd.tensor.tensor import apply
 from optlab.backend.arrays import Shape
+from optlab.backend.dtypes import dtype_named
 
 #: In NumPy's order, which is also that of an implicit output.
 LETTERS = string.ascii_uppercase + string.ascii_lowercase
-#: Arguments of NumPy that do not affect the derivative, each with the only value covered.
-DEFAULTS = {"dtype": None, "order": "K", "casting": "safe"}
 
 
 @composed(np.einsum)
-def _einsum(*operands: Any, optimize: Any = False, out: Any = None, **options: Any) -> Any:
-    for name, value in options.items():
-        if name not in DEFAULTS or value != DEFAULTS[name]:
-            raise not_covered(f"einsum with {name}={value!r}")
+def _einsum(
+    *operands: Any,
+    optimize: Any = False,
+    out: Any = None,
+    dtype: Any = None,
+    order: str = "K",
+    casting: Any = "safe",
+) -> Any:
+    if order != "K":
+        raise not_covered(f"einsum with order={order!r}")
     if isinstance(operands[0], str):
         subscripts, arrays = operands[0], list(operands[1:])
     else:
         subscripts, arrays = _subscripts_from_lists(operands)
+    if dtype is not None:
+        arrays = [_cast(x, dtype_named(dtype), casting) for x in arrays]
     shapes = tuple(np.shape(x) for x in arrays)
     terms, output = _expand_ellipsis(subscripts, shapes)
     if len(arrays) == 1:
@@ -36,6 +43,17 @@ def _einsum(*operands: Any, optimize: Any = False, out: Any = None, **options: A
     if len(arrays) == 2:
         return _contract_pair(arrays, terms, output, optimize)
     return _contract_path(arrays, terms, output, shapes, optimize)
+
+
+def _cast(x: Any, dtype: Any, casting: Any) -> Any:
+    """Cast an operand to the dtype of the computation, as far as ``casting=`` allows."""
+    x = x if hasattr(x, "dtype") else np.asarray(x)
+    if not np.can_cast(x.dtype, dtype, casting):
+        raise TypeError(
+            f"einsum cannot cast an operand of dtype {x.dtype} to {dtype} with "
+            f"casting={casting!r}; casting='same_kind' or 'unsafe' allows more."
+        )
+    return x if x.dtype == dtype else x.astype(dtype)
 
 
 def _contract_pair(arrays: Sequence[Any], terms: Sequence[str], output: str, optimize: Any) -> Any:

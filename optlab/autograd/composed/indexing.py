@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.lib import NumpyVersion
 from numpy.lib.array_utils import normalize_axis_index
 
 from optlab.autograd.composed.joining import _refuse_out
@@ -166,6 +167,10 @@ def _delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     return _take(arr, np.delete(np.arange(np.shape(arr)[axis]), on_host(raw(obj))), axis)
 
 
+#: Before NumPy 2.2 the elements of a mask are the positions 0 and 1.
+_MASKS_INSERT = NumpyVersion(np.__version__) >= "2.2.0"
+
+
 @composed(np.insert, moves=True)
 def _insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     if axis is None:
@@ -176,7 +181,9 @@ def _insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     length = np.shape(arr)[axis]
     obj = on_host(raw(obj))
     places = np.arange(length)[obj] if isinstance(obj, slice) else np.asarray(obj)
-    places = np.flatnonzero(places) if places.dtype == bool else places.astype(np.intp)
+    if places.dtype == bool and _MASKS_INSERT:
+        places = np.flatnonzero(places)
+    places = places.astype(np.intp)
     dtype = np.result_type(arr)
     values = (
         values.astype(dtype) if isinstance(values, Tensor) else given_beside(arr, values, dtype)

@@ -11,7 +11,9 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from optlab.autograd.composed.table import composed
+from optlab.autograd.rules.manipulation.indexing import GETITEM
 from optlab.autograd.rules.manipulation.joining import ARRAY_SPLIT, UNSTACK, concatenation, stacking
+from optlab.autograd.tape import views
 from optlab.autograd.tensor.tensor import Tensor, apply, apply_several, raw
 from optlab.backend.arrays import as_array, given_beside, on_host
 
@@ -168,7 +170,11 @@ def _array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]
         edges = list(itertools.accumulate(sizes, initial=0))
     bounds = tuple(slice(edge).indices(length)[1] for edge in edges)
     if all(a <= b for a, b in itertools.pairwise(bounds)):
-        return list(apply_several(ARRAY_SPLIT, (ary,), {"bounds": bounds, "axis": axis}))
+        parts = apply_several(ARRAY_SPLIT, (ary,), {"bounds": bounds, "axis": axis})
+        before = (slice(None),) * axis
+        indices = [(*before, slice(a, b)) for a, b in itertools.pairwise(bounds)]
+        views.link_parts(parts, ary, GETITEM, indices)
+        return list(parts)
     # Decreasing bounds make parts that overlap.
     return [ary[(slice(None),) * axis + (slice(a, b),)] for a, b in itertools.pairwise(edges)]
 
@@ -202,7 +208,10 @@ composed(np.dsplit, moves=True)(_split_along("dsplit", 2, 3))
 def _unstack(x: Any, /, *, axis: int = 0) -> Any:
     if np.ndim(x) == 0:
         raise ValueError("unstack takes an array with at least one axis.")
-    return apply_several(UNSTACK, (x,), {"axis": normalize_axis_index(axis, np.ndim(x))})
+    axis = normalize_axis_index(axis, np.ndim(x))
+    parts = apply_several(UNSTACK, (x,), {"axis": axis})
+    views.link_parts(parts, x, GETITEM, [(*(slice(None),) * axis, i) for i in range(len(parts))])
+    return parts
 
 
 if hasattr(np, "unstack"):  # since NumPy 2.1

@@ -226,10 +226,10 @@ def _diagonal(x: Any, offset: int, axis1: int, axis2: int) -> Any:
 
 
 @composed(np.trace)
-def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
-    if dtype is not None:
-        raise not_covered(f"trace with dtype={dtype!r}")
-    return np.sum(_diagonal(a, offset, axis1, axis2), -1)
+def _trace(
+    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
+) -> Any:
+    return np.sum(_diagonal(a, offset, axis1, axis2), -1, dtype, out)
 
 
 @composed(np.linalg.trace)

@@ -10,6 +10,7 @@ from optlab.autograd.composed.table import composed, not_covered
 from optlab.autograd.rules.manipulation.padding import PAD
 from optlab.autograd.tensor.tensor import Tensor, apply, raw
 from optlab.backend.arrays import on_host
+from optlab.backend.ensemble import EnsembleArray
 
 #: The modes, and the argument that each takes besides the widths.
 ARGUMENTS: dict[str, str | None] = {
@@ -39,6 +40,8 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> A
     array = np.asarray(array) if isinstance(array, (list, tuple)) else array
     n = np.ndim(array)
     widths = _widths(pad_width, n)
+    if not n:
+        return np.copy(array)
     if mode == "constant":
         values = kwargs.get("constant_values", 0)
         if not _holds_tensor(values):
@@ -89,13 +92,17 @@ def _widths(pad_width: Any, n: int) -> tuple[Pair, ...]:
     return tuple((before, after) for before, after in widths.tolist())
 
 
+#: Values that differ from one array to the next, or that need gradients: not numbers.
+_VARIABLE = (Tensor, EnsembleArray)
+
+
 def _holds_tensor(x: Any) -> bool:
-    return isinstance(x, Tensor) or (isinstance(x, (list, tuple)) and any(map(_holds_tensor, x)))
+    return isinstance(x, _VARIABLE) or (isinstance(x, (list, tuple)) and any(map(_holds_tensor, x)))
 
 
 def _stack_tensors(x: Any) -> Any:
     """Stack nested tuples that hold Tensors into one Tensor."""
-    if isinstance(x, Tensor) or not _holds_tensor(x):
+    if isinstance(x, _VARIABLE) or not _holds_tensor(x):
         return x
     return np.stack([_stack_tensors(part) for part in x])
 
@@ -103,7 +110,7 @@ def _stack_tensors(x: Any) -> Any:
 def _value_pairs(values: Any, n: int) -> list[Pair]:
     """Return a pair of numbers for every axis, from any form that NumPy takes."""
     values = _stack_tensors(values)
-    if not isinstance(values, Tensor):
+    if not isinstance(values, _VARIABLE):
         values = np.asarray(on_host(values))
         if values.size > 2 or values.shape == (2, 1):  # NumPy converts these to Python numbers
             return [(before, after) for before, after in np.broadcast_to(values, (n, 2)).tolist()]
@@ -135,7 +142,8 @@ def _pad_axes(x: Any, widths: Any, arguments: Any, sides_of: Any) -> Any:
 
 def _cast_like(values: Any, x: Any) -> Any:
     dtype = np.result_type(x)
-    return values.astype(dtype) if isinstance(values, Tensor) else np.asarray(values).astype(dtype)
+    values = values if isinstance(values, _VARIABLE) else np.asarray(values)
+    return values.astype(dtype)
 
 
 def _constants(x: Any, axis: int, width: Pair, values: Pair) -> Any:

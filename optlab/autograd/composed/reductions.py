@@ -5,6 +5,7 @@ Every argument of NumPy is read here; one that is not covered raises an error th
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -86,6 +87,14 @@ def _wrapper(function: Any, order: tuple[str, ...], operation: Operation) -> Cal
             args = (kwargs.pop("a"),)
         return apply(operation, args[:1], _to_static(name, _bind(name, order, args[1:], kwargs)))
 
+    return _with_signature(called, order)
+
+
+def _with_signature(called: Callable[..., Any], order: tuple[str, ...]) -> Callable[..., Any]:
+    """Declare the arguments after the array, so that others find the position of one."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [inspect.Parameter(name, kind) for name in ("a", *order)]
+    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return called
 
 
@@ -115,7 +124,6 @@ def _register_variance(function: Any) -> None:
     """Register a variance or standard deviation for NumPy's arguments, including ``mean=``."""
     name = function.__name__
 
-    @composed(function)
     def called(*args: Any, **kwargs: Any) -> Any:
         if not args:
             args = (kwargs.pop("a"),)
@@ -128,6 +136,8 @@ def _register_variance(function: Any) -> None:
             raise not_covered(f"{name} with mean=")
         about = rules.VAR_ABOUT if function is np.var else rules.STD_ABOUT
         return apply(about, (args[0], mean), static)
+
+    composed(function)(_with_signature(called, _VARIANCE))
 
 
 for spread_of in (np.var, np.std, np.nanvar, np.nanstd):

@@ -221,10 +221,49 @@ def _full_like(
     device: Any = None,
 ) -> Any:
     if not isinstance(fill_value, Tensor) or fill_value.node is None:
-        options = {} if subok else {"subok": False}
-        options |= {} if device is None else {"device": device}
-        return np.full_like(raw(a), raw(fill_value), dtype, order, shape=shape, **options)  # type: ignore[call-overload]
+        return _like(np.full_like, a, dtype, order, subok, shape, device, raw(fill_value))
     if order != "K" or device not in (None, "cpu"):
         raise not_covered("full_like with order=... or device=...")
     filled = fill_value.astype(raw(a).dtype if dtype is None else dtype)
     return np.broadcast_to(filled, np.shape(a) if shape is None else _as_shape(shape))
+
+
+def _like(
+    function: Any,
+    a: Any,
+    dtype: Any,
+    order: str,
+    subok: bool,
+    shape: Any,
+    device: Any,
+    *fill_value: Any,
+) -> Any:
+    """Make constants like `a`: a Tensor without gradient if `a` is one, else an array."""
+    options = {} if subok else {"subok": False}
+    options |= {} if device is None else {"device": device}
+    made = function(raw(a), *fill_value, dtype=dtype, order=order, shape=shape, **options)
+    return Tensor(made) if isinstance(a, Tensor) else made
+
+
+@composed(np.zeros_like, moves=True)
+def _zeros_like(
+    a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None,
+    *, device: Any = None,
+) -> Any:  # fmt: skip
+    return _like(np.zeros_like, a, dtype, order, subok, shape, device)
+
+
+@composed(np.ones_like, moves=True)
+def _ones_like(
+    a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None,
+    *, device: Any = None,
+) -> Any:  # fmt: skip
+    return _like(np.ones_like, a, dtype, order, subok, shape, device)
+
+
+@composed(np.empty_like, moves=True)
+def _empty_like(
+    prototype: Any, /, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None,
+    *, device: Any = None,
+) -> Any:  # fmt: skip
+    return _like(np.empty_like, prototype, dtype, order, subok, shape, device)

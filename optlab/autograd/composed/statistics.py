@@ -115,7 +115,7 @@ def _cov(
     deviations = rows - np.reshape(mean, (-1, 1))
     weighted = deviations if weights is None else deviations * weights
     products = np.dot(deviations, np.transpose(weighted))
-    return np.squeeze(products * np.true_divide(1, freedom))
+    return np.squeeze(_cast(products * np.true_divide(1, freedom), products.dtype))
 
 
 def _variables_as_rows(x: Any, rowvar: bool, dtype: Any) -> Any:

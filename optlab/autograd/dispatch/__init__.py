@@ -1,14 +1,15 @@
 """The answer to NumPy's array protocols (NEP 13 and NEP 18) when a function meets a Tensor."""
 
 from optlab.autograd.dispatch.array_protocols import (
-    IN_PLACE,
     PLAIN,
     REDUCTIONS,
     WHOLE_NUMBERS,
     array_function,
+    composed_of_ensembles,
     universal_function,
 )
 
 __all__ = [
-    "IN_PLACE", "PLAIN", "REDUCTIONS", "WHOLE_NUMBERS", "array_function", "universal_function",
+    "PLAIN", "REDUCTIONS", "WHOLE_NUMBERS", "array_function",
+    "composed_of_ensembles", "universal_function",
 ]  # fmt: skip

@@ -7,18 +7,22 @@ plain arrays; all others raise a TypeError that names them.
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
 
 from optlab.autograd.composed import COMPOSED, not_covered
-from optlab.autograd.operation import TABLE
+from optlab.autograd.composed.writes import write_at
+from optlab.autograd.operation import TABLE, rule_call
 from optlab.autograd.rules.reductions import aggregates, cumulative
+from optlab.autograd.rules.scipy_special import register_scipy
 from optlab.autograd.tape.base import needs_grad
 from optlab.autograd.tape.half_precision import compute_together
 from optlab.autograd.tensor.tensor import Tensor, apply, raw
 from optlab.autograd.tensor.ufunc_options import with_options
 from optlab.backend.arrays import check_same_device
+from optlab.backend.call_recorder import here
 
 #: Functions without a derivative: they read the values and return plain arrays.
 PLAIN: set[Any] = {
@@ -31,7 +35,7 @@ PLAIN: set[Any] = {
     np.isrealobj, np.iscomplexobj, np.isposinf, np.isneginf, np.common_type,
     np.shape, np.ndim, np.size, np.result_type, np.can_cast, np.shares_memory, np.may_share_memory,
     np.linalg.matrix_rank,
-    np.zeros_like, np.ones_like, np.empty_like, np.array_repr, np.array_str, np.array2string,
+    np.array_repr, np.array_str, np.array2string,
     np.argpartition, np.lexsort, np.digitize, np.isin, np.ix_, np.tril_indices_from,
     np.triu_indices_from, np.diag_indices_from, np.ravel_multi_index, np.unravel_index,
 }  # fmt: skip
@@ -41,9 +45,6 @@ WHOLE_NUMBERS: set[Any] = {
     np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert, np.left_shift, np.right_shift,
     np.bitwise_count, np.gcd, np.lcm,
 }  # fmt: skip
-
-#: Functions that write into their first argument.
-IN_PLACE: set[Any] = {np.copyto, np.put, np.place, np.putmask, np.put_along_axis, np.fill_diagonal}
 
 #: Ufuncs whose ``reduce``, ``accumulate`` or ``reduceat`` is implemented by another function.
 REDUCTIONS: dict[str, dict[Any, Any]] = {
@@ -71,12 +72,13 @@ REDUCTIONS: dict[str, dict[Any, Any]] = {
 
 def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, Any]) -> Any:
     """Implement ``__array_ufunc__``: a call of a ufunc, or of one of its methods."""
+    if here.recorder is not None:
+        here.recorder.meet((inputs, kwargs))
     out = kwargs.pop("out", None)
-    if method == "at" and (isinstance(inputs[0], Tensor) or needs_grad(inputs)):
-        raise TypeError(
-            f"np.{ufunc.__name__}.at writes in place, which would lose the gradient of a Tensor. "
-            "Build the sum with np.where, or by indexing and addition."
-        )
+    if method == "at":
+        return write_at(ufunc, *inputs, **kwargs)
+    if ufunc not in TABLE and ufunc not in COMPOSED:
+        register_scipy(ufunc)
     if not needs_grad(inputs) and not (out and any(isinstance(x, Tensor) for x in out)):
         known = ufunc in TABLE or ufunc in COMPOSED or method != "__call__"
         if not known or out is not None:
@@ -110,37 +112,37 @@ def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, A
             kwargs.setdefault("axis", 0)
             return array_function(function, inputs, kwargs)
         if ufunc in PLAIN or not needs_grad(inputs):
-            return getattr(ufunc, method)(*[raw(x) for x in inputs], **kwargs)
+            return _call(getattr(ufunc, method), [raw(x) for x in inputs], kwargs)
     elif method == "outer":
         a, b = inputs
         a = np.reshape(a, np.shape(a) + (1,) * np.ndim(b))
         return universal_function(ufunc, "__call__", (a, b), kwargs)
     name = str(ufunc.__name__)
     if getattr(np, name, None) is not ufunc:
-        raise _foreign(name)
+        raise _foreign(name, ufunc.nin)
     raise not_covered(name if method == "__call__" else f"{name}.{method}")
 
 
-def _foreign(name: str) -> TypeError:
+def _foreign(name: str, inputs: int) -> TypeError:
     """Return the error for a ufunc that is not NumPy's own, such as those of scipy.special."""
     name = name.split(" ")[0]  # np.frompyfunc and np.vectorize add "(vectorized)"
     return TypeError(
-        f"{name} is not a function of NumPy (but of scipy.special, np.frompyfunc or the like), so "
+        f"{name} is not a function of NumPy (but of scipy.special, np.frompyfunc or the like), and "
         "optlab has no derivative rule for it. If you know its derivative, give it one: "
-        f"optlab.autograd.rule({name}, lambda g, x: g * ...), in plain NumPy; or write it with "
+        f"{rule_call(name, inputs)}, in plain NumPy (None: no derivative); or write it with "
         f"functions of NumPy; or use {name}(t.detach().numpy()) if no gradient is needed."
     )
 
 
 def array_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Implement ``__array_function__``: a call of any other NumPy function."""
+    if here.recorder is not None:
+        here.recorder.meet((args, kwargs))
     composed = COMPOSED.get(function)
     if composed is not None and kwargs.get("out") is None:
         return compute_together(composed, tuple(args), kwargs)
     has_rule = composed is not None or function in TABLE
-    if not has_rule and not (
-        needs_grad(args) or needs_grad(kwargs) or _writes_into_tensor(function, args)
-    ):
+    if not has_rule and not (needs_grad(args) or needs_grad(kwargs)):
         return _call(function, _without_tensors(args), _without_tensors(kwargs))
     if kwargs.get("out") is not None:
         raise TypeError(
@@ -153,11 +155,6 @@ def array_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
         return apply(operation, inputs, static)
     if function in PLAIN:
         return _call(function, _without_tensors(args), _without_tensors(kwargs))
-    if function in IN_PLACE:
-        raise TypeError(
-            f"np.{function.__name__} writes in place, which would lose the gradient of a Tensor. "
-            "Build a new value with np.where or optlab.numpy."
-        )
     raise not_covered(
         f"{function.__module__}.{function.__name__}".removeprefix("numpy.").removeprefix("np.")
     )
@@ -165,6 +162,8 @@ def array_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
 
 def _call(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """Call a function on plain arrays; raise if they are stored on different devices."""
+    if here.recorder is not None:
+        return here.recorder.write(function.__name__, function, args, kwargs)
     try:
         return function(*args, **kwargs)
     except TypeError:
@@ -172,16 +171,34 @@ def _call(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         raise
 
 
-def _writes_into_tensor(function: Any, args: tuple[Any, ...]) -> bool:
-    return function in IN_PLACE and isinstance(args[0], Tensor)
-
-
 def _without_tensors(x: Any) -> Any:
     """Replace Tensors in nested tuples, lists and dicts by their arrays."""
     if isinstance(x, Tensor):
         return x.data
     if isinstance(x, (tuple, list)):
-        return type(x)(_without_tensors(part) for part in x)
+        return getattr(type(x), "_make", type(x))([_without_tensors(part) for part in x])
     if isinstance(x, dict):
         return {key: _without_tensors(value) for key, value in x.items()}
     return x
+
+
+class _Here(threading.local):
+    """The composed functions that this thread is calling on ensembles."""
+
+    calling: tuple[Any, ...] = ()
+
+
+_here = _Here()
+
+
+def composed_of_ensembles(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Call a composed function on ensembles, which then needs no batching rule."""
+    written = COMPOSED.get(function)
+    if written is None or function in _here.calling or kwargs.get("out") is not None:
+        return NotImplemented
+    before = _here.calling
+    _here.calling = (*before, function)  # one that ends in itself has no other way
+    try:
+        return _without_tensors(compute_together(written, tuple(args), kwargs))
+    finally:
+        _here.calling = before

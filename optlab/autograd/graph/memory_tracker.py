@@ -129,7 +129,7 @@ class MemoryTracker:
                     self.track_leaf(node, x.data)
                 else:
                     frozen = node is None and hasattr(type(x), "trainable")
-                    label = getattr(x, "name", None) if frozen else None
+                    label = getattr(x, "structural_name", None) if frozen else None
                     role = "parameter" if frozen else "data"
                     ledger.hold(x.data, role, label or ("parameter" if frozen else "input"))
 

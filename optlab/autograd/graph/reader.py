@@ -13,7 +13,7 @@ from optlab.autograd.graph.saved_memory import Memory, arrays_in
 from optlab.autograd.operation import TABLE
 from optlab.autograd.rules.source import rules_of
 from optlab.autograd.tape import backward, nodes
-from optlab.autograd.tape.constants import SampledConstants
+from optlab.autograd.tape.constants import CheckedConstants
 from optlab.autograd.tape.multi_output import OUTPUT
 from optlab.autograd.tensor.tensor import Tensor, raw
 
@@ -205,7 +205,7 @@ def _saved(node: Any) -> list[tuple[int, Any]]:
     """Return the saved values of a node, each with its position among inputs, output and shapes."""
     if not node.order:
         return []
-    saved = node.saved.values if isinstance(node.saved, SampledConstants) else node.saved
+    saved = node.saved.values if isinstance(node.saved, CheckedConstants) else node.saved
     if saved.__class__ is not tuple:  # freed, or kept by the user's hooks
         return []
     return list(zip(node.recipe.sources, saved, strict=True))

@@ -11,7 +11,7 @@ import numpy as np
 
 from optlab.autograd.random import continuous
 from optlab.autograd.random.parameters import SCORE_FUNCTION, refuse_gradient
-from optlab.autograd.tensor.creation import DEFAULT_DTYPE, ShapeLike, read_shape
+from optlab.autograd.tensor.creation import DEFAULT_DTYPE, ShapeLike, read_shape, refuse_lengths
 from optlab.autograd.tensor.tensor import Tensor, raw
 from optlab.backend.arrays import as_array, constants_beside, is_on_device, on_host
 from optlab.backend.device import brought_here
@@ -35,6 +35,7 @@ def rand(shape: ShapeLike, dtype: Any = None) -> Tensor:
     >>> ol.rand([2, 3]).shape
     (2, 3)
     """
+    refuse_lengths("rand", shape, dtype)
     return uniform(shape, dtype, 0.0, 1.0)
 
 
@@ -57,11 +58,12 @@ def uniform(shape: ShapeLike, dtype: Any = None, min: Any = -1.0, max: Any = 1.0
     >>> bool((t >= 2).all() and (t < 3).all())
     True
     """
+    refuse_lengths("uniform", shape, dtype)
     if isinstance(min, Tensor) or isinstance(max, Tensor):
         drawn: Tensor = continuous.uniform(min, max, read_shape(shape))
         return drawn if dtype is None else drawn.astype(dtype_named(dtype))
     u = next_key().generator().random(read_shape(shape))
-    values = np.asarray(min + (max - min) * u).astype(dtype_named(dtype or DEFAULT_DTYPE))
+    values = as_array(min + (max - min) * u).astype(dtype_named(dtype or DEFAULT_DTYPE))
     if max > min:
         # Rounding to a narrower dtype may reach the upper bound, which is excluded.
         kind = values.dtype.type
@@ -85,6 +87,7 @@ def randn(shape: ShapeLike, dtype: Any = None) -> Tensor:
     >>> ol.randn([2]).dtype
     dtype('float32')
     """
+    refuse_lengths("randn", shape, dtype)
     return normal(0.0, 1.0, shape, dtype)
 
 
@@ -97,6 +100,7 @@ def standard_normal(shape: ShapeLike, dtype: Any = None) -> Tensor:
     >>> ol.standard_normal([2, 3]).shape
     (2, 3)
     """
+    refuse_lengths("standard_normal", shape, dtype)
     return normal(0.0, 1.0, shape, dtype)
 
 
@@ -126,7 +130,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, shape: ShapeLike = (), dtype: Any = 
         return drawn if dtype is None else drawn.astype(dtype_named(dtype))
     z = next_key().generator().standard_normal(lengths)
     return Tensor(
-        brought_here(np.asarray(mean + std * z).astype(dtype_named(dtype or DEFAULT_DTYPE)))
+        brought_here(as_array(mean + std * z).astype(dtype_named(dtype or DEFAULT_DTYPE)))
     )
 
 
@@ -154,7 +158,7 @@ def randint(
     if high is None:
         low, high = 0, low
     drawn = next_key().generator().integers(low, high, read_shape(shape))
-    return Tensor(brought_here(np.asarray(drawn).astype(dtype_named(dtype or np.int64))))
+    return Tensor(brought_here(as_array(drawn).astype(dtype_named(dtype or np.int64))))
 
 
 def randperm(n: int, dtype: Any = "int64") -> Tensor:
@@ -235,7 +239,7 @@ def poisson(x: Any) -> Tensor:
     """
     refuse_gradient("poisson", "x", x, SCORE_FUNCTION)
     mean = _probabilities("poisson", x)
-    drawn = np.asarray(next_key().generator().poisson(on_host(mean))).astype(mean.dtype)
+    drawn = as_array(next_key().generator().poisson(on_host(mean))).astype(mean.dtype)
     return Tensor(constants_beside(mean, drawn))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from optlab.autograd import random
 from optlab.autograd.composed import COMPOSED
-from optlab.autograd.dispatch.array_protocols import IN_PLACE, PLAIN, REDUCTIONS, WHOLE_NUMBERS
+from optlab.autograd.dispatch.array_protocols import PLAIN, REDUCTIONS, WHOLE_NUMBERS
 from optlab.autograd.operation import TABLE, Operation
 from optlab.autograd.reference.notes import ELSEWHERE
 from optlab.autograd.rules import elementwise
@@ -31,7 +31,6 @@ KINDS = {
     "random": "drawn from a random key, with a derivative where the docstring says so",
     "optlab.numpy": "NumPy asks no Tensor about it; that of optlab.numpy keeps the gradient",
     "plain": "no derivative: it sees the values and gives plain arrays",
-    "in place": "refused: it writes into an array, which would lose the gradient",
     "whole numbers": "refused: it is for whole numbers and truth values",
     "no rule": "refused by name: there is no rule",
 }
@@ -104,7 +103,7 @@ class Entry:
         operation = self.operation
         if operation is None:
             return []
-        if operation.joint is not None:
+        if not operation.pullbacks:
             return [(", ".join(operation.inputs), operation.joint)]
         return list(zip(operation.inputs, operation.pullbacks, strict=True))
 
@@ -130,7 +129,9 @@ def name_of(function: Any) -> str:
 
 
 def is_ours(function: Any) -> bool:
-    """Return whether a function is from NumPy or optlab, not added by a user or a doctest."""
+    """Return whether a function is from NumPy or optlab, not of SciPy, a user or a doctest."""
+    if isinstance(function, np.ufunc):  # has no module
+        return getattr(np, function.__name__, None) is function
     module = getattr(function, "__module__", None) or "numpy"
     if module.split(".")[0] == "numpy":
         return True
@@ -167,7 +168,7 @@ def entry_of(function: Any) -> Entry | None:
         operation = TABLE.get(function) or _operation_within(written)
         kind = "rule" if operation is not None and function not in TABLE else _kind(function)
         return Entry(name, kind, function, operation, written)
-    without = {"plain": PLAIN, "in place": IN_PLACE, "whole numbers": WHOLE_NUMBERS}
+    without = {"plain": PLAIN, "whole numbers": WHOLE_NUMBERS}
     for kind, functions in without.items():
         if function in functions:
             return Entry(name, kind, function)
@@ -192,7 +193,7 @@ def entries() -> list[Entry]:
     >>> next(entry.kind for entry in entries() if entry.name == "np.floor")
     'zero'
     """
-    functions = [*TABLE, *COMPOSED, *PLAIN, *IN_PLACE, *WHOLE_NUMBERS]
+    functions = [*TABLE, *COMPOSED, *PLAIN, *WHOLE_NUMBERS]
     functions += [getattr(random, name) for name in random.__all__]
     found = {f: entry_of(f) for f in functions if is_ours(f)}
     known = {entry.name: entry for entry in found.values() if entry is not None}

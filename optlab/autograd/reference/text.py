@@ -175,7 +175,7 @@ def _legend(rules: list[Any], operation: Operation) -> list[str]:
     legend += [f"{name}: the shape of {name.removesuffix('_shape')}" for name in shapes]
     if operation.several:
         legend.append("g[i], y[i]: those of output i; `i in g`: whether one has arrived there")
-    if operation.joint is not None and len(operation.inputs) > 1:
+    if not operation.pullbacks and len(operation.inputs) > 1:
         legend.append("one rule gives the gradients of all inputs")
     return ["", *_wrapped("; ".join(legend), "  ")] if legend else []
 
@@ -265,7 +265,7 @@ def _body(function: Any) -> str:
 
 
 def _texts(operation: Operation) -> list[str]:
-    rules = operation.pullbacks if operation.joint is None else (operation.joint,)
+    rules = operation.pullbacks or (operation.joint,)
     return list(dict.fromkeys(_source(one) for one in rules if one is not None))
 
 
@@ -274,8 +274,6 @@ def _instead(entry: Entry) -> list[str]:
     name = entry.name.removeprefix("np.")
     advice = {
         "plain": f"{entry.name}(t) is a plain array: what is computed from it needs no gradient.",
-        "in place": "Build a new value with np.where or optlab.numpy; t[index] = value is recorded "
-        "on Tensors (optlab rules setitem).",
         "whole numbers": "A Tensor of whole numbers needs no gradient; give the function its "
         f"values: {entry.name}(t.numpy()).",
         "optlab.numpy": f"Write optlab.numpy.{name}, as after `import optlab.numpy as np`.",
@@ -304,7 +302,7 @@ def table(width: int = 100) -> str:
         if not members:
             continue
         lines += ["", _sentence(description) + f" ({len(members)})", ""]
-        if kind in ("plain", "in place", "whole numbers"):
+        if kind in ("plain", "whole numbers"):
             lines += textwrap.wrap(
                 ", ".join(one.name for one in members), width, initial_indent="  ",
                 subsequent_indent="  ", break_long_words=False,

@@ -43,6 +43,15 @@ class Source(NamedTuple):
     output: int | None
     value: Any
 
+    def lasts_only_as(self, value: Any) -> bool:
+        """Return whether the result will not be had again, as its memory is written to.
+
+        A write in place (``t *= u``) gives its operation a copy of the old values.
+        """
+        result = self.result
+        assert result is not None
+        return result.fragile or (result.kept and _part(result.array, self.output) is not value)
+
 
 class Recomputable:
     """Result of one operation, which can be dropped and computed again.
@@ -189,6 +198,9 @@ class References:
 
     __slots__ = ("__weakref__", "constants", "result", "sources")
 
+    #: The values of leaves are not copied: the tape checks that they were not overwritten.
+    reads_leaves = True
+
     def __init__(self, result: Recomputable, sources: tuple[Source, ...], constants: Any) -> None:
         self.result = result
         self.sources = sources
@@ -217,6 +229,16 @@ class References:
         """Return the saved values, recomputed if necessary."""
         if self.constants is not None:
             self.constants.restored()
+        result = self.result
+        if versions.times.last_write > result.order:
+            held = [source.value for source in self.sources if source.result is None]
+            writer = versions.writer_since(result.order, held)
+            if writer is not None:
+                raise RuntimeError(
+                    f"backward needs a value that {result.name!r} saved, but {writer} has written "
+                    "over it since. Run backward before that, make a new value in place of writing "
+                    "(t = t + x, np.where(...)), or compute the loss again."
+                )
         return self.result.policy.values_of(self.sources)
 
 
@@ -248,7 +270,8 @@ class RecomputePolicy:
         for place, value in zip(node.recipe.sources, saved, strict=True):
             if place < arity:
                 source = result.sources[place]
-                sources.append(source if source.result is not None else Source(None, None, value))
+                again = source.result is not None and not source.lasts_only_as(value)
+                sources.append(source if again else Source(None, None, value))
             elif place == arity:
                 sources.append(Source(result, None, None))
             elif place > 2 * arity:
@@ -260,7 +283,7 @@ class RecomputePolicy:
             result.kept = True
         if versions.times.last_write:
             self._keep_if_written_over(result, y, values)
-        references = References(result, tuple(sources), _sampled_constants(node, values))
+        references = References(result, tuple(sources), _checked_constants(node, values))
         self.after_recording(result, y, references, values)
         return references
 
@@ -279,11 +302,13 @@ class RecomputePolicy:
     def _keep_if_written_over(result: Recomputable, y: Any, values: Sequence[Any]) -> None:
         """Keep a result that reads memory written to in place: it may be overwritten again."""
         for source, value in zip(result.sources, values, strict=False):
-            if source.result is not None and not source.result.fragile:
+            if source.result is not None:
+                if not source.lasts_only_as(value):
+                    continue
+            elif versions.record_of(value) is None:
                 continue
-            if versions.record_of(value) is None:
-                continue
-            if not isinstance(y, tuple) and owner_of(y) is owner_of(value):
+            parts = y if isinstance(y, tuple) else (y,)
+            if any(owner_of(part) is owner_of(value) for part in parts):
                 result.fragile = True
             else:
                 result.hold(y)
@@ -348,14 +373,14 @@ class RecomputePolicy:
             result.hold(y)
 
 
-def _sampled_constants(node: Node, values: Sequence[Any]) -> Any:
-    """Sample large plain arrays among the inputs to detect writes, as the tape does."""
-    samples = {
-        i: constants.sample_of(values[i])
+def _checked_constants(node: Node, values: Sequence[Any]) -> Any:
+    """Take checksums of large plain arrays among the inputs, as the tape does."""
+    checksums = {
+        i: constants.checksum_of(values[i])
         for i in node.recipe.constants
         if type(values[i]) is np.ndarray and values[i].nbytes > constants.COPIED
     }
-    if not samples:
+    if not checksums:
         return None
-    alone = tuple(value if i in samples else None for i, value in enumerate(values))
-    return constants.SampledConstants(node.operation.name, alone, samples)
+    alone = tuple(value if i in checksums else None for i, value in enumerate(values))
+    return constants.CheckedConstants(node.operation.name, alone, checksums)

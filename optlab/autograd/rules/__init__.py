@@ -4,7 +4,16 @@ A rule in plain NumPy is differentiable again when called with Tensors, and runs
 called with CuPy arrays. `optlab.autograd.operation` defines the format of a rule.
 """
 
-from optlab.autograd.rules import calculus, elementwise, gamma, guarded, random, special
+from optlab.autograd.rules import (
+    calculus,
+    elementwise,
+    fourier,
+    gamma,
+    guarded,
+    random,
+    scipy_special,
+    special,
+)
 from optlab.autograd.rules.linalg import decompositions, determinants, einsum, linear_algebra, norms
 from optlab.autograd.rules.manipulation import (
     embedding,
@@ -25,7 +34,7 @@ from optlab.autograd.rules.reductions import (
 
 __all__ = [
     "aggregates", "calculus", "cumulative", "decompositions", "determinants", "einsum",
-    "elementwise", "embedding", "gamma", "guarded", "indexing", "joining", "linear_algebra",
-    "norms", "order_statistics", "padding", "products", "random", "recurrence", "shapes", "sorting",
-    "spacing", "special",
+    "elementwise", "embedding", "fourier", "gamma", "guarded", "indexing", "joining",
+    "linear_algebra", "norms", "order_statistics", "padding", "products", "random", "recurrence",
+    "scipy_special", "shapes", "sorting", "spacing", "special",
 ]  # fmt: skip

@@ -114,9 +114,11 @@ def number_power(x: Any, exponent: float) -> Any:
 
     Examples
     --------
-    >>> number_power(4.0, 1.5)
+    >>> float(number_power(4.0, 1.5))
     8.0
     """
+    if isinstance(x, np.generic):  # whose operator rounds differently from that of an array
+        return np.power(x, exponent)
     return x**exponent
 
 
@@ -124,8 +126,8 @@ def _number_power(g: Any, x: Any, exponent: float) -> Any:
     if exponent == 0:
         return zeros_of(g)
     if exponent < 1:  # as a guarded quotient: a gradient of 0 stays 0 at x = 0
-        return exponent * quotient(g, x ** (1 - exponent))
-    return product(g, exponent * x ** (exponent - 1))
+        return exponent * quotient(g, number_power(x, 1 - exponent))
+    return product(g, exponent * number_power(x, exponent - 1))
 
 
 def _power_by_base(g: Any, a: Any, b: Any) -> Any:
@@ -269,8 +271,10 @@ NAN_TO_NUM = rule(
 )
 
 # Step functions: piecewise constant, so their derivative is 0.
-for step_function in (np.sign, np.floor, np.ceil, np.trunc, np.fix, np.rint, np.spacing):
+for step_function in (np.sign, np.floor, np.ceil, np.trunc, np.rint, np.spacing):
     rule(step_function, lambda g: zeros_of(g))
+# NumPy 2.5 deprecates fix in favor of trunc, which gives the same.
+rule(np.fix, lambda g: zeros_of(g), forward=np.trunc)
 ROUND = rule(np.round, lambda g: zeros_of(g), static="decimals")
 rule(np.heaviside, lambda g: zeros_of(g), lambda g, a: where_mask(g, a == 0))
 rule(np.nextafter, lambda g: g, lambda g: zeros_of(g))

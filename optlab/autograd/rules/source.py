@@ -46,8 +46,8 @@ def _text_of(code: CodeType) -> str:
 
 
 def rules_of(operation: Operation) -> tuple[str, ...]:
-    """Return the sources of the rules of an operation, one for each input (equal if joint)."""
-    if operation.joint is not None:
+    """Return the sources of the rules of an operation, one for each input."""
+    if not operation.pullbacks:
         return (rule_text(operation.joint),) * len(operation.inputs)
     return tuple("" if one is None else rule_text(one) for one in operation.pullbacks)
 

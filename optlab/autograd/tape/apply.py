@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from optlab.autograd.operation import Operation
-from optlab.autograd.tape import anomaly_mode, base, constants, saved_tensors, versions
+from optlab.autograd.tape import anomaly_mode, base, constants, saved_tensors, versions, views
 from optlab.autograd.tape.base import TensorBase, as_operand, not_real, raw
 from optlab.autograd.tape.grad_mode import recording
 from optlab.autograd.tape.half_precision import (
@@ -24,13 +24,17 @@ from optlab.autograd.tape.nodes import Node
 from optlab.autograd.tape.slow_path import slow_path
 from optlab.backend import events
 from optlab.backend.arrays import check_matmul_shapes, check_same_device
+from optlab.backend.call_recorder import here
 from optlab.backend.dtypes import is_floating
+from optlab.backend.wrong_arguments import check_axes
 
 Forward = Callable[..., Any]
 T = TypeVar("T", bound=type[TensorBase])
 
 _NOTHING: dict[str, Any] = {}
 _array = np.ndarray
+#: The names of static arguments that are axes.
+_AXES = ("axis", "axes", "axis1", "axis2")
 #: Types of operands that are used unchanged; others are converted by `as_operand`.
 _PLAIN = (np.ndarray, np.generic, int, float)
 _new: Any = object.__new__
@@ -55,7 +59,7 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
     forward = operation.forward
     if slow_path.any:
         if slow_path.written:
-            versions.check_fresh(inputs)
+            views.check_fresh(inputs)
         if halves.policy is not None:
             inputs = cast_by_policy(operation, inputs)
         for x in inputs if halves.on else ():
@@ -64,6 +68,9 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
                 break
         if events.operation_ran.listeners:
             forward = _with_events(operation.name, forward, inputs)
+        if here.recorder is not None:
+            inputs = here.recorder.plain_arrays(inputs)
+            forward = here.recorder.forward(operation, forward, inputs)
     values: Any
     edges: tuple[Any, ...]
     values = inputs
@@ -114,17 +121,26 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
                 bit += bit
             y = forward(*values, **static) if static else forward(*values)
             values, edges = (*values, y), tuple(nodes)
-    except TypeError:
+    except TypeError as error:
+        if error.__class__ is base.MetPair:
+            return base.answer_pair(operation, inputs, static)
         check_same_device(operation.name, [raw(x) for x in inputs])
         raise
-    except ValueError:
+    except (ValueError, OverflowError):
         check_matmul_shapes(operation.name, [raw(x) for x in inputs])
+        axes = [value for name, value in static.items() if name in _AXES]
+        check_axes(axes, np.ndim(raw(inputs[0])))
         raise
     if not mask or not recording.on:
-        return tuple_like(y, map(Tensor, y)) if operation.several else Tensor(y)
+        if operation.several:
+            return tuple_like(y, map(Tensor, y))
+        result = Tensor(y)
+        if operation.view and recording.on:
+            views.link(result, inputs[0], operation, static)
+        return result
     recipe = operation.recipes.get(mask) or operation.recipe(mask)
     large = False
-    if recipe.constants:
+    if recipe.constants and (not slow_path.any or here.recorder is None):
         values, large = constants.copy_constants(values, inputs, recipe.constants)
     if recipe.needs_shapes:
         shapes = [x.shape if type(x) is _array else np.shape(x) for x in values[:-1]]
@@ -135,19 +151,24 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
             raise not_real(operation.name, dtype)
         enable_half(dtype)
     source = edges[0].source if operation.view and edges[0] is not None else None
-    node = Node(operation, edges, recipe.select(values), recipe, static, shape, dtype, source)
+    node = _new(Node)  # the same as Node(...) in half the time
+    node.operation, node.edges, node.recipe, node.static = operation, edges, recipe, static
+    node.saved, node.shape, node.dtype, node.source = recipe.select(values), shape, dtype, source
+    node.order, node.hooks = next(versions.clock), None
     if slow_path.needs_values:
         node.saved = saved_tensors.apply_policy(node, node.saved, _without_events(forward), values)
         if anomaly_mode.depth.value:
             anomaly_mode.check_forward(node, values[: len(inputs)], y)
     if large and node.saved.__class__ is tuple:
-        node.saved = constants.with_samples(operation.name, node.saved, recipe.sources, inputs)
+        node.saved = constants.with_checksums(operation.name, node.saved, recipe.sources, inputs)
     if events.operation_recorded.listeners:
         events.operation_recorded.publish(node)
     if operation.several:
         return outputs_of(node, y)
     result = _new(Tensor)  # the same as Tensor(y, node) in half the time
     result.data, result.node = y, node
+    if operation.view:
+        views.link(result, inputs[0], operation, static)
     return result
 
 
@@ -173,6 +194,10 @@ def _run(name: str, forward: Forward, /, *values: Any, **static: Any) -> Any:
 
 def _without_events(forward: Forward) -> Forward:
     """Return the forward function inside one of `_with_events`; any other unchanged."""
-    if isinstance(forward, partial) and forward.func is _run:
-        return forward.args[1]  # type: ignore[no-any-return]
+    while isinstance(forward, partial) and forward.func in (_run, *recorded_calls):
+        forward = forward.args[-1]
     return forward
+
+
+#: The functions around a forward function, the last argument, in a captured call.
+recorded_calls: list[Forward] = []

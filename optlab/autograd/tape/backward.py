@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush
 from operator import attrgetter
 from sys import getrefcount
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from optlab.autograd.tape.multi_output import outputs_of
 from optlab.autograd.tape.nodes import ZERO, Leaf, Shape
 from optlab.autograd.tape.slow_path import slow_path
 from optlab.backend import events
+from optlab.backend.call_recorder import here
 from optlab.backend.dtypes import is_half
 from optlab.backend.ensemble import EnsembleArray, EnsembleError
 
@@ -28,6 +31,21 @@ _array = np.ndarray
 #: From this many bytes on, a gradient without other references is overwritten, not replaced: the
 #: peak memory of a step is lower, and cached memory is faster. Below, the check costs more.
 LARGE = 1 << 15
+
+
+#: Held while a gradient is added to that of a leaf: several, so that leaves seldom share one. The
+#: thread that has one may take it again: the sum of Tensors is recorded, and a listener may run a
+#: backward pass, too.
+_adding = [RLock() for _ in range(16)]
+
+
+def _renew_locks() -> None:
+    # Another thread may have held one when the process was forked.
+    _adding[:] = [RLock() for _ in _adding]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_locks)
 
 
 def _references_of_one_holder() -> int:
@@ -45,20 +63,50 @@ REFERENCES_WHEN_ALONE = _references_of_one_holder()
 REFERENCES_OF_A_LOCAL = REFERENCES_WHEN_ALONE - 1
 
 
-def toposort(root: Any) -> list[Any]:
+def toposort(root: Any, oldest: int = 0) -> list[Any]:
     """Return `root` and its ancestors in reverse topological order.
 
     Nodes are numbered as they are recorded; in descending order every gradient has been accumulated
-    before its node is processed.
+    before its node is processed. Ancestors with a number below `oldest` are left out.
     """
     seen = {root}
     stack = [root]
     while stack:
         for edge in stack.pop().edges:
-            if edge is not None and edge not in seen:
+            if edge is not None and edge not in seen and edge.order >= oldest:
                 seen.add(edge)
                 stack.append(edge)
     return sorted(seen, key=_newest_first, reverse=True)
+
+
+def reaches_leaf(root: Any, own: set[Any], live: bool = True) -> bool:
+    """Return whether `root` was computed from a leaf that is not among `own`.
+
+    The nodes on the way remember the leaf. A loop that differentiates in every step what all steps
+    before it have computed would otherwise search the whole history in each of them.
+
+    Parameters
+    ----------
+    root : Node or Leaf
+    own : set of Leaf
+    live : bool
+        Whether only leaves count whose gradient may still be read.
+    """
+    way = {root: root}  # to each node, the one from which it was found
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        leaf = getattr(node, "reached", None) if node.order else node
+        if leaf is not None and leaf not in own and (leaf.live or not live):
+            while node is not root:
+                node = way[node]
+                node.reached = leaf
+            return True
+        for edge in node.edges:
+            if edge is not None and edge not in way:
+                way[edge] = node
+                stack.append(edge)
+    return False
 
 
 def _nodes_leading_to(targets: Iterable[Any], nodes: Sequence[Any]) -> set[Any]:
@@ -134,7 +182,9 @@ def backpropagate(
         If an earlier backward pass freed the saved values of a node.
     """
     if targets is not None:
-        useful = _nodes_leading_to(targets, toposort(root))
+        # Edges lead to older nodes, so none that is older than all targets leads to one.
+        oldest = min((target.order or target.made_at for target in targets), default=0)
+        useful = _nodes_leading_to(targets, toposort(root, oldest))
         found: dict[Any, Any] = {}
         ends = {root: seed}
         if root.order:
@@ -151,6 +201,8 @@ def backpropagate(
         for leaf, g in ends.items():
             found[leaf] = run_hooks(leaf, g) if leaf.hooks else g
         return [found.get(target) for target in targets]
+    if events.backward_starts.listeners:
+        events.backward_starts.publish()
     reached: list[Any] = []
     if root.order:
         ends = _backward_pass(
@@ -158,11 +210,15 @@ def backpropagate(
         )
     else:
         ends = {root: seed}
+    if slow_path.any and here.recorder is not None:
+        for leaf, g in ends.items():
+            here.recorder.collect(leaf, g, create_graph)
+        ends = {}
     for leaf, g in ends.items():
         if g.__class__ is _array and not leaf.hooks and (leaf.grad is ZERO or leaf.grad is None):
-            leaf.grad = g  # as `_collect` does
+            leaf.grad = g  # as `collect` does
         else:
-            _collect(leaf, g, create_graph)
+            collect(leaf, g, create_graph)
     if root.order:
         root.backward_done = True  # a pass that failed left the leaves unchanged
     if events.backward_finished.listeners:
@@ -235,6 +291,10 @@ def _backward_pass(
     is complete are taken from the `heap`, the newest first. With `reached`, leaves collect large
     gradients as soon as they are complete, which saves memory, and are listed there.
     """
+    if slow_path.any and here.recorder is not None:
+        return here.recorder.backward_pass(  # type: ignore[no-any-return]
+            node, g, pending, heap, create_graph, retain_graph, since, useful, found
+        )
     missing: dict[Any, int] | None = None  # the number of gradients that a leaf still waits for
     if create_graph:  # else the rules read arrays, and nothing is recorded
         was_on, recording.on = recording.on, True
@@ -395,10 +455,10 @@ def _collect_complete(
                 early.append((leaf, leaf.grad))
             if events.leaf_collects.listeners:
                 events.leaf_collects.publish(leaf)
-            _collect(leaf, pending.pop(leaf), create_graph)
+            collect(leaf, pending.pop(leaf), create_graph)
 
 
-def _collect(leaf: Any, g: Any, create_graph: bool) -> None:
+def collect(leaf: Any, g: Any, create_graph: bool) -> None:
     """Add `g` to the gradient of a leaf, in place if that has no other reference."""
     if leaf.hooks:
         g = run_hooks(leaf, g)
@@ -408,19 +468,22 @@ def _collect(leaf: Any, g: Any, create_graph: bool) -> None:
             "each example. Return gradients instead: ol.vmap(ol.grad(loss))(...), or call "
             "backward() on the sum of what vmap gives."
         )
-    if leaf.grad is None or leaf.grad is ZERO:
-        leaf.grad = g
-        return
-    total = leaf.grad
-    if (
-        g.__class__ is _array
-        and g.nbytes >= LARGE
-        and total.__class__ is _array
-        and getrefcount(total) == REFERENCES_WHEN_ALONE
-        and total.base is None
-        and total.flags.writeable
-    ):
-        total += g
-        return
-    with grad_mode(create_graph):
-        leaf.grad = total + g
+    # From reading the sum to writing it no other thread may add. (A first gradient is written
+    # without a lock in `backpropagate`: no thread runs between its test and its write.)
+    with _adding[id(leaf) // 64 % 16]:
+        if leaf.grad is None or leaf.grad is ZERO:
+            leaf.grad = g
+            return
+        total = leaf.grad
+        if (
+            g.__class__ is _array
+            and g.nbytes >= LARGE
+            and total.__class__ is _array
+            and getrefcount(total) == REFERENCES_WHEN_ALONE
+            and total.base is None
+            and total.flags.writeable
+        ):
+            total += g
+            return
+        with grad_mode(create_graph):
+            leaf.grad = total + g

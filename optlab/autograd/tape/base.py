@@ -22,18 +22,30 @@ class TensorBase:
     data : array
     node : Node or Leaf, optional
         None for a value that needs no gradient.
+
+    Attributes
+    ----------
+    viewed : tuple
+        What it is a view of (see `views.View`); not set for others.
     """
 
-    __slots__ = ("__weakref__", "data", "node")
+    __slots__ = ("__weakref__", "data", "node", "viewed")
 
     data: Any
     node: Any
+    viewed: tuple[Any, Any, dict[str, Any]]
 
     def __init__(self, data: Any, node: Any = None) -> None:
         self.data = data
         self.node = node
-        if data.dtype.itemsize == 2:
-            enable_half(data.dtype)
+        try:
+            if data.dtype.itemsize == 2:
+                enable_half(data.dtype)
+        except AttributeError:
+            raise TypeError(
+                f"a Tensor is made of an array; got {type(data).__name__}. ol.to_tensor(data) "
+                "takes numbers and lists."
+            ) from None
 
 
 #: The class of Tensors. `isinstance` with it takes 13 ns, with `TensorBase` 16 ns.
@@ -67,11 +79,27 @@ def needs_grad(x: Any) -> bool:
     return any(needs_grad(part) for part in x)
 
 
+class MetPair(TypeError):
+    """Raised by `as_operand` for complex numbers on the tape, which are pairs of Tensors."""
+
+
+#: Runs an operation that met a pair: ``(operation, inputs, static)``; registered from above.
+answer_pair: Any = None
+
+
+def answer_pairs_with(answer: Any) -> None:
+    """Register the function that runs operations on pairs."""
+    global answer_pair
+    answer_pair = answer
+
+
 def as_operand(x: Any) -> Any:
     """Convert an operand to an array: lists, tables of pandas, arrays of xarray.
 
     Device arrays and ensembles are returned unchanged.
     """
+    if getattr(type(x), "is_pair", False):
+        raise MetPair
     if isinstance(x, (list, tuple)):
         return np.asarray(x)
     if type(x) is complex:
@@ -108,8 +136,8 @@ def first_gradient(data: Any, grad: Any) -> Any:
 def not_real(name: str, dtype: Any) -> TypeError:
     """Return the error for an operation whose output is integer or complex."""
     complex_numbers = (
-        " Complex numbers are not covered: write the real and imaginary parts by themselves "
-        "(np.cos(x) and np.sin(x) for np.exp(1j * x))."
+        " Complex numbers come from np.fft only: else write the real and imaginary parts by "
+        "themselves (np.cos(x) and np.sin(x) for np.exp(1j * x))."
         if dtype.kind == "c"
         else ""
     )

@@ -32,10 +32,11 @@ None of this costs time before the first Tensor of 16 bits is made.
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -223,11 +224,13 @@ def compute_together(
     if not any(map(is_half, found)):
         return written(*args, **kwargs)
     goal = _result_dtype(found)
-    if any(map(_is_dtype, (*args, *kwargs.values()))):
-        given = next(filter(_is_dtype, (*args, *kwargs.values())))
-        goal = dtype_named(given)
-        args = tuple(widened(goal) if _is_dtype(x) else x for x in args)
-        kwargs = {name: widened(goal) if _is_dtype(x) else x for name, x in kwargs.items()}
+    place = _place_of_dtype(written)
+    if kwargs.get("dtype") is not None:
+        goal = dtype_named(kwargs["dtype"])
+        kwargs = {**kwargs, "dtype": widened(goal)}
+    elif place is not None and place < len(args) and args[place] is not None:
+        goal = dtype_named(args[place])
+        args = (*args[:place], widened(goal), *args[place + 1 :])
     args = wide(args)
     kwargs = {name: wide(x) for name, x in kwargs.items()}
     return narrowed(written(*args, **kwargs), goal)
@@ -240,8 +243,10 @@ def _arrays(x: Any) -> list[Any]:
     return [x] if isinstance(getattr(x, "dtype", None), np.dtype) else []
 
 
-def _is_dtype(x: Any) -> bool:
-    """Return whether an argument is a dtype or the name of a floating one."""
-    if isinstance(x, str):
-        return x in ("float16", "bfloat16", "float32", "float64")
-    return isinstance(x, np.dtype) or (isinstance(x, type) and issubclass(x, (np.generic, float)))
+@cache
+def _place_of_dtype(written: Callable[..., Any]) -> int | None:
+    """Return at which position a composed function takes ``dtype``; None for by name only."""
+    for place, parameter in enumerate(inspect.signature(written).parameters.values()):
+        if parameter.name == "dtype" and parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+            return place
+    return None

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from optlab.autograd.tape import versions
-from optlab.autograd.tape.constants import SampledConstants
+from optlab.autograd.tape.constants import CheckedConstants
 from optlab.autograd.tape.slow_path import slow_path
 from optlab.backend.arrays import zeros_beside
 from optlab.backend.dtypes import is_floating
@@ -81,7 +81,8 @@ class Leaf:
     def __setstate__(self, state: Any) -> None:
         for name, value in state[1].items():
             setattr(self, name, value)
-        self.overwritten_at = 0  # a copy has its own memory, and another process its own clock
+        # A copy has its own memory, and another process its own clock.
+        self.made_at, self.overwritten_at = next(versions.clock), 0
 
     def gradient(self, values: Any) -> Any:
         """Return the gradient: zeros if it was cleared, None if there is none.
@@ -107,9 +108,16 @@ def leaf_for(data: Any) -> Leaf:
 
 
 class InputLeaf(Leaf):
-    """The leaf of an input of a transform such as `grad`, which owns its memory."""
+    """The leaf of an input of a transform such as `grad`, which owns its memory.
+
+    Attributes
+    ----------
+    transforms : int
+        Number of functions, in all threads, that transforms evaluate now.
+    """
 
     __slots__ = ()
+    transforms = 0
 
 
 class Node:
@@ -120,7 +128,7 @@ class Node:
     operation : Operation
     edges : tuple
         The node of each input, or None for an input that needs no gradient.
-    saved : tuple, `constants.SampledConstants`, `saved_tensors.Packed` or None
+    saved : tuple, `constants.CheckedConstants`, `saved_tensors.Packed` or None
         The values that the derivative rules read; None after backward has freed them.
     static : dict
         The arguments that are not arrays, such as ``axis``.
@@ -130,13 +138,15 @@ class Node:
         The leaf of whose memory the output is a view, if it is one.
     backward_done : bool
         Set after a backward pass from this node; unset before.
+    reached : Leaf
+        A leaf that it was computed from, set by `backward.reaches_leaf`; unset before.
     order : int
         The number of the node, in the order of recording.
     """
 
     __slots__ = (
-        "__weakref__", "backward_done", "dtype", "edges", "hooks", "operation", "order", "recipe",
-        "saved", "shape", "source", "static",
+        "__weakref__", "backward_done", "dtype", "edges", "hooks", "operation", "order", "reached",
+        "recipe", "saved", "shape", "source", "static",
     )  # fmt: skip
 
     def __init__(
@@ -169,16 +179,17 @@ class Node:
         RuntimeError
             With the operation that saved a value, and the writer that overwrote it.
         """
-        saved = self.saved.values if self.saved.__class__ is SampledConstants else self.saved
-        if saved.__class__ is not tuple:  # freed, or packed by a save policy
-            return
+        saved = self.saved.values if self.saved.__class__ is CheckedConstants else self.saved
+        is_tuple = saved.__class__ is tuple
+        if not is_tuple and not getattr(saved, "reads_leaves", False):
+            return  # freed, or packed by a save policy
         for i in self.recipe.saved_inputs:
             written = None if self.edges[i] is None else self.edges[i].source
             if written is not None and written.overwritten_at > self.order:
                 raise self.overwritten_error(
                     written.writer, written.name or "a Tensor", written.shape
                 )
-        if slow_path.any:
+        if slow_path.any and is_tuple:
             writer = versions.writer_since(self.order, saved)
             if writer is not None:
                 raise self.overwritten_error(writer, "a Tensor", self.shape)

@@ -103,6 +103,11 @@ def innermost() -> SavePolicy | None:
     return _everywhere[-1] if _everywhere and not _here.alone else None
 
 
+def of_this_thread() -> SavePolicy | None:
+    """Return the policy that applies now, but for those of all threads (see `ambient`)."""
+    return _here.policies[-1] if _here.policies else None
+
+
 def entered(*kinds: type) -> bool:
     """Return whether this thread has entered a policy of one of these classes."""
     return any(isinstance(policy, kinds) for policy in _here.policies)

@@ -22,22 +22,36 @@ class _SlowPath:
         Arrays that were written to in place through a Tensor.
     """
 
-    __slots__ = ("any", "needs_values", "written")
+    __slots__ = ("_reasons", "any", "needs_values", "written")
 
     def __init__(self) -> None:
         self.any = self.needs_values = self.written = 0
+        # `self.any += 1` would lose a count where two threads do it, or a finalizer in between.
+        # Appending to a list is one operation.
+        self._reasons: dict[str, list[None]] = {"any": [], "needs_values": [], "written": []}
 
     def enter(self, *, needs_values: bool = False, written: bool = False) -> None:
         """Add one reason."""
-        self.any += 1
-        self.needs_values += needs_values
-        self.written += written
+        for name in _counted(needs_values, written):
+            self._reasons[name].append(None)
+        self._renew()
 
     def leave(self, *, needs_values: bool = False, written: bool = False) -> None:
         """Remove one reason, with the arguments of its `enter`."""
-        self.any -= 1
-        self.needs_values -= needs_values
-        self.written -= written
+        for name in _counted(needs_values, written):
+            self._reasons[name].pop()
+        self._renew()
+
+    def _renew(self) -> None:
+        """Set the counts; a thread that was overtaken by another sets them again."""
+        for name, reasons in self._reasons.items():
+            while getattr(self, name) != (count := len(reasons)):
+                setattr(self, name, count)
+
+
+def _counted(needs_values: bool, written: bool) -> tuple[str, ...]:
+    names = ("any", "needs_values") if needs_values else ("any",)
+    return (*names, "written") if written else names
 
 
 slow_path = _SlowPath()

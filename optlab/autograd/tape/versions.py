@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.tape.base import TensorBase
-from optlab.autograd.tape.grad_mode import recording
 from optlab.autograd.tape.slow_path import slow_path
 from optlab.backend.arrays import owner_of
 
@@ -78,8 +76,9 @@ def record_write(array: Any, writer: str, order: int = 0) -> None:
             if _RECORDS.pop(key, None) is not None:
                 slow_path.leave(written=True)
 
-        record = _RECORDS[key] = WriteRecord(weakref.ref(owner, forget))
+        # First: after an interrupt in between the slow path is taken in vain, not left twice.
         slow_path.enter(written=True)
+        record = _RECORDS[key] = WriteRecord(weakref.ref(owner, forget))
     record.time = times.last_write = next(clock)
     record.writer = writer
     record.order = max(record.order, order)
@@ -107,28 +106,6 @@ def attribute_to(array: Any, order: int) -> None:
     record = record_of(array)
     if record is not None:
         record.order = min(record.order, order)
-
-
-def check_fresh(tensors: Iterable[Any]) -> None:
-    """Check that the nodes of these Tensors are up to date.
-
-    Raises
-    ------
-    RuntimeError
-        If the memory of one was written to through another Tensor.
-    """
-    if not recording.on:  # no gradient depends on it
-        return
-    for t in tensors:
-        record = record_of(t.data) if isinstance(t, TensorBase) else None
-        if record is None or not record.order:
-            continue
-        if t.node is None or t.node.order < record.order:
-            raise RuntimeError(
-                f"the memory of this Tensor of shape {t.shape} was written to through another "
-                f"Tensor ({record.writer}), so its own gradient would be wrong. Write to the whole "
-                "Tensor instead (t[0:2] += 1, not v = t[0:2]; v += 1), and take views of it after."
-            )
 
 
 def same_memory(a: Any, b: Any) -> bool:

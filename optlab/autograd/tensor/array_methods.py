@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 import numpy as np
 
@@ -16,7 +16,10 @@ from optlab.autograd.tape.apply import apply
 from optlab.autograd.tape.base import raw
 from optlab.autograd.tensor.conversions import refusal
 from optlab.autograd.tensor.reductions import ReductionMethods
+from optlab.backend.call_recorder import values_of
 from optlab.backend.dtypes import dtype_named, is_floating
+from optlab.backend.foreign_arguments import hint
+from optlab.backend.wrong_arguments import closed, surplus
 
 if TYPE_CHECKING:
     from optlab.autograd.tensor.tensor import Tensor
@@ -31,13 +34,35 @@ def _in_place_error(name: str) -> TypeError:
 
 #: Attributes of other libraries, and what to write here.
 ELSEWHERE = {
-    "clone": "t.copy()", "unsqueeze": "np.expand_dims(t, axis)", "permute": "t.transpose(axes)",
-    "requires_grad_": "t.requires_grad = True", "zero_": "t.grad = None", "dim": "t.ndim",
-    "cat": "np.concatenate", "matmul": "t @ u", "mm": "t @ u", "numel": "t.size", "pow": "t ** n",
-    "add_": "t += u", "mul_": "t *= u", "fill_": "t[...] = value", "double": "t.astype('float64')",
-    "float": "t.astype('float32')", "long": "t.astype('int64')", "abs": "abs(t)",
+    "clone": "t.copy()", "permute": "t.transpose(axes)", "t": "t.T",
+    "requires_grad_": "t.requires_grad = True", "zero_": "t[...] = 0", "dim": "t.ndim",
+    "cat": "np.concatenate", "matmul": "t @ u", "mm": "t @ u", "bmm": "t @ u", "mv": "t @ u",
+    "numel": "t.size", "pow": "t ** n", "rank": "t.ndim", "element_size": "t.dtype.itemsize",
+    "add_": "t += u, or t[...] = t + u",
+    "subtract_": "t -= u", "mul_": "t *= u", "multiply_": "t *= u", "scale_": "t *= factor",
+    "fill_": "t[...] = value", "detach_": "t = t.detach()",
+    "add": "t + u", "subtract": "t - u", "multiply": "t * u", "divide": "t / u", "mod": "t % u",
+    "remainder": "t % u", "floor_divide": "t // u", "equal": "t == u", "not_equal": "t != u",
+    "less_than": "t < u", "less_equal": "t <= u", "greater_than": "t > u", "abs": "abs(t)",
+    "greater_equal": "t >= u", "double": "t.astype('float64')", "float": "t.astype('float32')",
+    "long": "t.astype('int64')", "int": "t.astype('int32')", "half": "t.astype('float16')",
     "sigmoid": "ol.nn.functional.sigmoid(t)", "relu": "ol.nn.functional.relu(t)",
-    "gradient": "t.grad",
+    "softmax": "ol.nn.functional.softmax(t)", "gradient": "t.grad", "lerp": "ol.lerp(t, u, weight)",
+    "is_contiguous": "t.data.flags.c_contiguous", "scale": "ol.scale(t, scale, bias)",
+    "norm": "ol.norm(t, p, axis)", "split": "ol.split(t, num_or_sections, axis)",
+    "expand": "ol.expand(t, shape)", "tile": "ol.tile(t, repeat_times)", "dist": "ol.dist(t, u)",
+    "gather": "ol.gather(t, index, axis)", "gather_nd": "ol.gather_nd(t, index)",
+    "scatter": "ol.scatter(t, index, updates)", "topk": "ol.topk(t, k, axis)",
+    "chunk": "ol.chunk(t, chunks, axis)", "unbind": "ol.unbind(t, axis)",
+    "unstack": "ol.unstack(t, axis)", "logsumexp": "ol.logsumexp(t, axis)",
+    "cross": "ol.cross(t, u)",
+    "index_select": "ol.index_select(t, index, axis)",
+    "index_add": "ol.index_add(t, index, axis, u)",
+    "index_sample": "ol.index_sample(t, index)", "masked_select": "ol.masked_select(t, mask)",
+    "masked_fill": "ol.masked_fill(t, mask, value)", "expand_as": "ol.expand_as(t, u)",
+    "equal_all": "ol.equal_all(t, u)", "rsqrt": "ol.rsqrt(t)", "reciprocal": "1 / t",
+    "where": "np.where(condition, a, b)",
+    "kthvalue": "ol.kthvalue(t, k, axis)", "repeat_interleave": "ol.repeat_interleave(t, repeats)",
 }  # fmt: skip
 
 
@@ -54,6 +79,8 @@ class ArrayMethods(ReductionMethods):
             said = f"a Tensor has no attribute {name!r}"
             if name in ELSEWHERE:
                 said += f"; write {ELSEWHERE[name]}"
+            elif name.endswith("_") and callable(getattr(np, name[:-1], None)):
+                said += f"; write t[...] = np.{name[:-1]}(t)"
             elif callable(getattr(np, name, None)):
                 said += f"; write np.{name}(t)"
             raise AttributeError(said)
@@ -111,12 +138,21 @@ class ArrayMethods(ReductionMethods):
         """The imaginary part: zeros."""
         return apply(elementwise.IMAGINARY, (self,))
 
-    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Tensor:
+    @closed
+    def reshape(
+        self, *shape: Any, order: str = "C", copy: bool | None = None, **unknown: Never
+    ) -> Tensor:
         """Reshape: ``reshape(2, 3)`` or ``reshape([2, 3])``."""
+        if unknown:
+            raise surplus("Tensor.reshape", ArrayMethods.reshape, (), unknown, hint)
         if len(shape) == 1 and not isinstance(shape[0], int):
             shape = tuple(shape[0]) if np.ndim(shape[0]) else shape
         if order != "C" or copy is not None:
-            return np.reshape(self, shape, order=order, copy=copy)  # type: ignore[call-overload]
+            reshaped: Tensor = np.reshape(self, shape, order=order)  # type: ignore[call-overload]
+            if copy is False and self.size and not np.may_share_memory(reshaped.data, self.data):
+                raise ValueError("this reshape needs a copy, which copy=False does not allow.")
+            # np.reshape itself takes copy from NumPy 2.1 on.
+            return +reshaped if copy else reshaped
         return apply(shapes.RESHAPE, (self,), {"shape": shape})
 
     def ravel(self, order: str = "C") -> Tensor:
@@ -155,12 +191,24 @@ class ArrayMethods(ReductionMethods):
         """Return a copy in its own memory; the gradient passes through."""
         return apply(shapes.COPY, (self,), {"order": order})
 
-    def squeeze(self, axis: Any = None) -> Tensor:
+    @closed
+    def squeeze(self, axis: Any = None, *rest: Never, **unknown: Never) -> Tensor:
         """Remove axes of length 1."""
+        if rest or unknown:
+            raise surplus("Tensor.squeeze", ArrayMethods.squeeze, rest, unknown, hint)
+        if type(axis) is list:
+            axis = tuple(axis)
         return apply(shapes.SQUEEZE, (self,), {"axis": axis})
 
-    def transpose(self, *axes: Any) -> Tensor:
-        """Reorder the axes; without arguments, reverse them."""
+    @closed
+    def transpose(self, *axes: Any, perm: Any = None, **unknown: Never) -> Tensor:
+        """Reorder the axes; without arguments, reverse them. `perm` is Paddle's name for them."""
+        if unknown:
+            raise surplus("Tensor.transpose", ArrayMethods.transpose, (), unknown, hint)
+        if perm is not None:
+            if axes:
+                raise TypeError("transpose: axes and perm are two names of one argument; give one.")
+            axes = (perm,)
         if len(axes) == 1 and not isinstance(axes[0], (int, np.integer)):
             axes = axes[0]
         return apply(shapes.TRANSPOSE, (self,), {"axes": axes or None})
@@ -184,9 +232,11 @@ class ArrayMethods(ReductionMethods):
         static = {"offset": offset, "axis1": axis1, "axis2": axis2}
         return apply(indexing.DIAGONAL, (self,), static)
 
-    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+    def trace(
+        self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
+    ) -> Tensor:
         """Return the sum of a diagonal."""
-        return np.trace(self, offset, axis1, axis2)  # type: ignore[call-overload]
+        return np.trace(self, offset, axis1, axis2, dtype, out)  # type: ignore[call-overload]
 
     def take(self, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Tensor:
         """Return the elements (or slices along `axis`) at `indices`."""
@@ -209,22 +259,22 @@ class ArrayMethods(ReductionMethods):
     ) -> Any:
         """Return the indices that sort the elements, an integer array."""
         options = _drop_none(order=order, stable=stable)
-        return np.argsort(self.data, axis=axis, kind=kind, **options)
+        return np.argsort(values_of(self), axis=axis, kind=kind, **options)
 
     def argpartition(
         self, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
     ) -> Any:
         """Return the indices that partition the elements, an integer array."""
         options = _drop_none(order=order, kind=None if kind == "introselect" else kind)
-        return np.argpartition(self.data, raw(kth), axis=axis, **options)
+        return np.argpartition(values_of(self), raw(kth), axis=axis, **options)
 
     def nonzero(self) -> Any:
         """Return the indices of the nonzero elements, one array for each axis."""
-        return self.data.nonzero()
+        return values_of(self).nonzero()
 
     def searchsorted(self, v: Any, side: Any = "left", sorter: Any = None) -> Any:
         """Return the indices at which to insert `v` into this sorted Tensor, an array."""
-        return self.data.searchsorted(raw(v), side, raw(sorter))
+        return values_of(self).searchsorted(raw(v), side, raw(sorter))
 
     def sort(self, *args: Any, **kwargs: Any) -> Any:
         """Raise a TypeError: it sorts in place; ``np.sort(t)`` returns a new Tensor."""

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.rules.manipulation.shapes import BROADCAST_TO
-from optlab.autograd.tape.grad_mode import recording
 from optlab.autograd.tape.nodes import leaf_for
-from optlab.autograd.tensor.conversions import refusal
+from optlab.autograd.tensor.conversions import has_history, refusal, refuse_setting
 from optlab.autograd.tensor.tensor import Tensor, apply, raw
 from optlab.backend.arrays import copied
 from optlab.backend.device import brought_here, made_here, moved
@@ -67,7 +66,7 @@ def to_tensor(
     >>> ol.to_tensor([1.0, 2.0], requires_grad=True)
     Tensor([1., 2.], dtype=float32, requires_grad=True)
     """
-    if isinstance(data, Tensor) and not data.is_leaf and recording.on:
+    if has_history(data):
         raise refusal(data, "to_tensor or Parameter", "data.detach(), if that is what you want")
     if isinstance(requires_grad, str):
         raise TypeError(
@@ -122,6 +121,16 @@ def read_shape(shape: ShapeLike) -> tuple[int, ...]:
     return lengths
 
 
+def refuse_lengths(name: str, shape: Any, dtype: Any) -> None:
+    """Raise TypeError for a second length of a shape in the place of the dtype."""
+    if isinstance(dtype, (int, np.integer)) and not isinstance(dtype, bool):
+        lengths = [*(shape if isinstance(shape, (list, tuple)) else [raw(shape)]), int(dtype)]
+        raise TypeError(
+            f"{name}: the second argument is the dtype; got {dtype!r}. A shape of several lengths "
+            f"is a list: write ol.{name}({lengths})."
+        )
+
+
 def zeros(shape: ShapeLike, dtype: Any = None) -> Tensor:
     """Make a Tensor of zeros.
 
@@ -138,7 +147,8 @@ def zeros(shape: ShapeLike, dtype: Any = None) -> Tensor:
     >>> ol.zeros([2])
     Tensor([0., 0.], dtype=float32)
     """
-    return full(shape, 0.0, dtype or DEFAULT_DTYPE)
+    refuse_lengths("zeros", shape, dtype)
+    return full(shape, 0.0, DEFAULT_DTYPE if dtype is None else dtype)
 
 
 def ones(shape: ShapeLike, dtype: Any = None) -> Tensor:
@@ -157,7 +167,8 @@ def ones(shape: ShapeLike, dtype: Any = None) -> Tensor:
     >>> ol.ones([2], dtype="float64")
     Tensor([1., 1.], dtype=float64)
     """
-    return full(shape, 1.0, dtype or DEFAULT_DTYPE)
+    refuse_lengths("ones", shape, dtype)
+    return full(shape, 1.0, DEFAULT_DTYPE if dtype is None else dtype)
 
 
 def full(shape: ShapeLike, fill_value: Any, dtype: Any = None) -> Tensor:
@@ -169,19 +180,20 @@ def full(shape: ShapeLike, fill_value: Any, dtype: Any = None) -> Tensor:
     fill_value : number or Tensor
         The gradient of a Tensor is the sum of the gradients of all elements.
     dtype : str or dtype, optional
-        By default float32 for a Python float, else that of `fill_value`.
+        By default float32 for a Python number, a whole one too, as in Paddle; else that of
+        `fill_value`.
 
     Examples
     --------
     >>> import optlab as ol
-    >>> ol.full([2], 7)
-    Tensor([7, 7], dtype=int64)
+    >>> ol.full([2], 7), ol.full([2], 7, "int64")
+    (Tensor([7., 7.], dtype=float32), Tensor([7, 7], dtype=int64))
     """
     if isinstance(fill_value, Tensor) and fill_value.node is not None:
         stretched = apply(BROADCAST_TO, (fill_value,), {"shape": read_shape(shape)})
         return stretched if dtype is None else stretched.astype(dtype)
     if dtype is None:
-        dtype = DEFAULT_DTYPE if isinstance(fill_value, float) else None
+        dtype = DEFAULT_DTYPE if type(fill_value) in (int, float) else None
     else:
         dtype = dtype_named(dtype)
     return Tensor(made_here().full(read_shape(shape), raw(fill_value), dtype))
@@ -203,6 +215,8 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, dtype: Any = None) ->
     >>> ol.arange(4)
     Tensor([0, 1, 2, 3], dtype=int64)
     """
+    for name, value in (("start", start), ("end", end), ("step", step)):
+        refuse_setting(value, name, "start + step * ol.arange(n), with n a whole number")
     start, end, step = raw(start), raw(end), raw(step)
     if end is None:
         start, end = 0, start

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from sys import getrefcount
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 import numpy as np
 
-from optlab.autograd.tape import base, nodes, versions
+from optlab.autograd.tape import base, nodes, views
 from optlab.autograd.tape.backward import REFERENCES_WHEN_ALONE, backpropagate
 from optlab.autograd.tape.base import first_gradient, raw
-from optlab.autograd.tape.nodes import Leaf, leaf_for
+from optlab.autograd.tape.nodes import InputLeaf, Leaf, leaf_for
 from optlab.autograd.tape.row_sparse import RowSparse
 from optlab.autograd.tape.slow_path import slow_path
+from optlab.autograd.tensor.conversions import is_differentiated, refusal
 from optlab.backend.arrays import copied, placed_beside
+from optlab.backend.call_recorder import here
+from optlab.backend.foreign_arguments import hint
+from optlab.backend.wrong_arguments import closed, surplus
 
 if TYPE_CHECKING:
     from optlab.autograd.tensor.tensor import Tensor
@@ -34,10 +38,12 @@ class GradientMethods:
     @property
     def requires_grad(self) -> bool:
         """Whether a backward pass computes a gradient for this Tensor."""
-        return self.node is not None
+        return views.is_recorded(self)
 
     @requires_grad.setter
     def requires_grad(self, wanted: bool) -> None:
+        if here.recorder is not None:
+            here.recorder.needs_gradient(self, wanted)
         if not self.is_leaf:
             raise RuntimeError(
                 "requires_grad can be set on Tensors that you made, not on the result of "
@@ -51,11 +57,13 @@ class GradientMethods:
     @property
     def is_leaf(self) -> bool:
         """Whether this Tensor is not the result of a recorded operation."""
-        return self.node is None or isinstance(self.node, Leaf)
+        return not views.is_recorded(self) or isinstance(self.node, Leaf)
 
     @property
     def grad(self) -> Any:
         """The accumulated gradient: a Tensor, a `RowSparse` gradient, or None."""
+        if slow_path.any and here.recorder is not None:  # the first takes 15 ns, the second 45
+            return here.recorder.gradient(self, _read_grad)
         node = self.node
         if not isinstance(node, Leaf):
             return None
@@ -76,6 +84,9 @@ class GradientMethods:
 
     @grad.setter
     def grad(self, value: Any) -> None:
+        if here.recorder is not None:
+            here.recorder.set_gradient(self, value, _write_grad)
+            return
         if not isinstance(self.node, Leaf):
             if value is None:
                 return  # nothing to clear
@@ -96,9 +107,11 @@ class GradientMethods:
             value = value.astype(self.data.dtype) if keeps_graph else array
         self.node.grad = value
 
+    @closed
     def backward(
-        self, grad: Any = None, retain_graph: bool | None = None, create_graph: bool = False
-    ) -> None:
+        self, grad: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
+        *rest: Never, **unknown: Never,
+    ) -> None:  # fmt: skip
         """Run the backward pass: add the gradient of this Tensor to ``grad`` of its leaves.
 
         Gradients accumulate until they are cleared.
@@ -118,6 +131,9 @@ class GradientMethods:
             If this Tensor needs no gradient, or an earlier backward freed its graph.
         ValueError
             If `grad` has another shape.
+        SilentDetachError
+            Inside a transform that differentiates this Tensor, without `create_graph`: the
+            gradients would be constants to it.
 
         Examples
         --------
@@ -127,14 +143,24 @@ class GradientMethods:
         >>> x.grad.item()
         6.0
         """
+        if rest or unknown:
+            raise surplus("Tensor.backward", GradientMethods.backward, rest, unknown, hint)
+        if slow_path.any:
+            views.check_fresh((self,))
         node = self.node
         if node is None:
             raise RuntimeError(
                 "backward() has nowhere to go: nothing that this Tensor was computed from needs a "
                 "gradient. Make the inputs with requires_grad=True, and compute outside no_grad()."
             )
-        if slow_path.any:
-            versions.check_fresh((self,))
+        if InputLeaf.transforms and not create_graph and is_differentiated(self):
+            raise refusal(
+                self,
+                "backward() of what a transform (ol.grad, ol.jvp, ...) differentiates",
+                "ol.grad(loss)(parameters), whose result is differentiated again, and "
+                "optimizer.functional_step(parameters, gradients, state) for a step; or "
+                "backward(create_graph=True)",
+            )
         seed = first_gradient(self.data, grad)
         if create_graph and not isinstance(seed, base.Tensor):
             seed = base.Tensor(seed)
@@ -159,7 +185,9 @@ class GradientMethods:
         >>> x.grad.item()
         20.0
         """
-        if self.node is None:
+        if here.recorder is not None:
+            here.recorder.hooked(self)
+        if not views.is_recorded(self):
             raise RuntimeError("a hook needs a Tensor that needs a gradient.")
         node = self.node
 
@@ -172,3 +200,11 @@ class GradientMethods:
             node.hooks = [other for other in node.hooks or () if other is not registered] or None
 
         return remove
+
+
+def _read_grad(t: Any) -> Any:
+    return t.grad
+
+
+def _write_grad(t: Any, value: Any) -> None:
+    t.grad = value

@@ -1,8 +1,9 @@
 """In-place writes to Tensors: ``t[i] = v``, ``t += v``, and how the tape records them.
 
 The memory itself is written, so views and aliases see the new values. The Tensor then has a new
-node: the operation that made the new values. Backward detects that operations had saved the old
-values (see `tape.versions`); a Tensor on the same memory whose node is out of date raises an error.
+node: the operation that made the new values; and so has every Tensor that it is a view of, up to
+the one that owns the memory. Other views derive theirs when they are read (see `tape.views`).
+Backward detects that operations had saved the old values (see `tape.versions`).
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from optlab.autograd.rules.elementwise import (
     SUBTRACT,
 )  # fmt: skip
 from optlab.autograd.rules.linalg.linear_algebra import MATMUL
-from optlab.autograd.rules.manipulation.indexing import has_unique_elements
-from optlab.autograd.tape import anomaly_mode, saved_tensors, versions
+from optlab.autograd.rules.manipulation.indexing import GETITEM, has_unique_elements
+from optlab.autograd.tape import anomaly_mode, saved_tensors, versions, views
 from optlab.autograd.tape.apply import apply
 from optlab.autograd.tape.base import TensorBase, new_tensor, raw
 from optlab.autograd.tape.grad_mode import recording
@@ -32,7 +33,8 @@ from optlab.autograd.tape.slow_path import slow_path
 from optlab.autograd.tape.write_observers import about_to_write
 from optlab.autograd.tensor.powers import power
 from optlab.backend import events
-from optlab.backend.arrays import Shape, constants_beside, placed_beside
+from optlab.backend.arrays import Shape, constants_beside, owner_of, placed_beside
+from optlab.backend.call_recorder import here
 from optlab.backend.dtypes import is_floating
 from optlab.backend.ensemble import EnsembleArray
 from optlab.backend.user_frames import frame_outside, location_of
@@ -88,8 +90,35 @@ ASSIGN = rule(
 )
 
 
+def _viewed(x: Any, operation: Operation, options: dict[str, Any]) -> Any:
+    """Take the view of an array or a Tensor that an operation makes."""
+    if isinstance(x, TensorBase):
+        return apply(operation, (x,), options)
+    return operation.forward(x, **options)
+
+
+def _through(value: Any, operation: Operation, options: dict[str, Any], shape: Shape) -> Any:
+    """Return the array of which `value` is the view, where a view shows every element of it."""
+    recipe = operation.recipe(1)
+    ((_, run),) = recipe.pullbacks
+    return run(value, recipe.select((None, None, shape)), options)
+
+
+#: A write through a view of all elements, such as a transpose; not in the table of rules.
+THROUGH = Operation(
+    "write through a view", _through,
+    [lambda g, operation, options: _viewed(g, operation, options)],
+    ["value"], ["operation", "options", "shape"],
+)  # fmt: skip
+
+
 def write_item(t: Tensor, index: Any, value: Any) -> None:
     """Run ``t[index] = value`` and record it."""
+    if here.recorder is not None:
+        here.recorder.written(write_item, t, index, value)
+        return
+    if slow_path.written:
+        views.check_fresh((t, value))
     _refuse_leaf(t, "t[i] = x", "np.where, np.concatenate or optlab.numpy.stack")
     node = value.node if isinstance(value, TensorBase) else None
     if not recording.on or (t.node is None and node is None):
@@ -99,37 +128,51 @@ def write_item(t: Tensor, index: Any, value: Any) -> None:
         _mark_overwritten(t, before, _writer("item assignment"))
         return
     data = _own_memory(t, raw(value))
-    covered = slow_path.any and versions.same_memory(data[index], raw(value))
-    if slow_path.any and not covered:
-        versions.check_fresh((t, value))
+    through_view = slow_path.written and isinstance(value, TensorBase)
+    if (
+        through_view
+        and any(base is t for base in views.bases_of(value))
+        and versions.same_memory(data[index], raw(value))
+    ):
+        return  # t[0:2] += 1 has written through the view t[0:2], and assigns that now
     if not is_floating(t.dtype):
         raise TypeError(
             f"a Tensor of dtype {t.dtype} cannot take in values that need a gradient; make it of a "
             "floating dtype, or give it the .detach() of them."
         )
     new = placed_beside(data, raw(value), "what is written")
-    if not covered:
-        data[index] = new
-    recipe = ASSIGN.recipe((t.node is not None) + 2 * (node is not None))
-    shapes = (data.shape, np.shape(new))
-    made = Node(
-        ASSIGN,
-        (t.node, node),
-        recipe.select((data, new, data, *shapes)),
-        recipe,
-        {"index": index},
-        t.shape,
-        t.dtype,
-    )
+    data[index] = new
+    made = _assignment(t, node, new, index)
     if slow_path.any and anomaly_mode.depth.value:
         anomaly_mode.check_forward(made, (new,), data)
+    _move_to_node(t, made, _writer("item assignment"))
+
+
+def _assignment(t: Tensor, node: Any, value: Any, index: Any) -> Node:
+    """Return the node of `t` with `value`, whose node is `node`, at `index`."""
+    mask = (t.node is not None) + 2 * (node is not None)
+    return _recorded(ASSIGN, mask, (t.node, node), (t.data, value), t, {"index": index})
+
+
+def _recorded(
+    operation: Operation, mask: int, edges: Any, values: Any, t: Tensor, static: dict[str, Any]
+) -> Node:
+    """Return the node of an operation that has written `t`, given the values of its inputs."""
+    recipe = operation.recipe(mask)
+    saved = recipe.select((*values, t.data, *map(np.shape, values)))
+    made = Node(operation, edges, saved, recipe, static, t.shape, t.dtype)
     if events.operation_recorded.listeners:
         events.operation_recorded.publish(made)
-    _move_to_node(t, made, _writer("item assignment"))
+    return made
 
 
 def combine(t: Tensor, symbol: str, other: Any) -> Tensor:
     """Run ``t += other`` or another operator, record it, and return `t`."""
+    if here.recorder is not None:
+        here.recorder.written(combine, t, symbol, other)
+        return t
+    if slow_path.written:
+        views.check_fresh((t, other))
     _refuse_leaf(t, f"t {symbol}= x", f"t = t {symbol} x")
     node = other.node if isinstance(other, TensorBase) else None
     operation = OPERATIONS[symbol]
@@ -140,6 +183,8 @@ def combine(t: Tensor, symbol: str, other: Any) -> Tensor:
         again = slow_path.any and saved_tensors.innermost() is not None
         if again or symbol == "**" or 0 in operation.recipe(mask).saved_inputs:
             old = new_tensor(t.data.copy(), t.node)
+        if isinstance(other, TensorBase) and owner_of(other.data) is owner_of(t.data):
+            other = new_tensor(other.data.copy(), other.node)  # y[0] *= y[1] writes over it
     result = power(old, other) if symbol == "**" else apply(operation, (old, other))
     if result.shape != t.shape:
         raise ValueError(
@@ -158,6 +203,8 @@ def combine(t: Tensor, symbol: str, other: Any) -> Tensor:
         # A scalar, or an array of another type than that of t, cannot be written to: replace it.
         if slow_path.any:
             about_to_write(t)
+        if not isinstance(t.data, np.generic):
+            _leave_memory(t, f"{symbol}=")
         t.data, t.node = new, result.node or t.node
         return t
     before = t.data
@@ -179,8 +226,11 @@ def overwrite(t: Tensor, values: Any, writer: str) -> None:
 
 def _refuse_leaf(t: Tensor, what: str, instead: str) -> None:
     """Raise an error for a recorded write to a leaf or a view of one."""
-    leaf = None if t.node is None else t.node.source
-    if leaf is None or isinstance(leaf, InputLeaf) or not recording.on:
+    if not recording.on:
+        return
+    owners = [one.node.source for one in (t, *views.bases_of(t)) if one.node is not None]
+    leaf = next((one for one in owners if one is not None), None)
+    if leaf is None or isinstance(leaf, InputLeaf):
         return
     name = f"{leaf.name!r}" if leaf.name else f"a Tensor of shape {leaf.shape}"
     which = name if isinstance(t.node, Leaf) else f"a view of {name}"
@@ -206,11 +256,18 @@ def _own_memory(t: Tensor, new: Any = None) -> Any:
         about_to_write(t)
     data = t.data
     if isinstance(new, EnsembleArray) and not isinstance(data, EnsembleArray):
+        _leave_memory(t, "item assignment")
         t.data = np.zeros_like(new, shape=data.shape, dtype=data.dtype) + data
     elif isinstance(data, np.generic):
         t.data = np.array(data)
     elif not getattr(getattr(data, "flags", None), "writeable", True):
         if 0 not in data.strides or not data.size:
+            if views.view_of(t) is not None:
+                raise TypeError(
+                    f"this Tensor of shape {t.shape} is a view that NumPy makes read-only "
+                    "(np.diagonal, sliding_window_view). Write to the Tensor that it is a view of "
+                    "(t[i, i] = x), or to a copy (t.copy())."
+                )
             raise TypeError(
                 f"the memory of this Tensor of shape {t.shape} is shared by others and read-only. "
                 "Make a new value (g = g * 2 in place of g *= 2) and give that back."
@@ -220,9 +277,33 @@ def _own_memory(t: Tensor, new: Any = None) -> Any:
 
 
 def _move_to_node(t: Tensor, node: Any, writer: str) -> None:
-    """Set the node of `t` to that of its new values, and record the write."""
+    """Set the node of `t` to that of its new values, record the write, and tell the bases of it."""
     t.node = node
     versions.record_write(t.data, writer, node.order)
+    while (view := views.view_of(t)) is not None:
+        base, operation, static = view
+        if operation is GETITEM:
+            base.node = _assignment(base, t.node, t.data, static["index"])
+        elif t.size == base.size:
+            static = {"operation": operation, "options": static, "shape": base.shape}
+            base.node = _recorded(THROUGH, 1, (t.node,), (t.data,), base, static)
+        else:
+            places = operation.forward(np.arange(base.size).reshape(base.shape), **static)
+            index = np.unravel_index(places, base.shape)
+            base.node = _assignment(base, t.node, t.data, index)
+        t = base
+
+
+def _leave_memory(t: Tensor, writer: str) -> None:
+    """Check that `t` may be given other memory; its views raise an error from then on."""
+    if views.view_of(t) is not None:
+        raise TypeError(
+            f"{writer} would write values that differ between the examples of vmap into a view (of "
+            f"shape {t.shape}) of a Tensor that all of them share. Make that Tensor of an argument "
+            "(np.zeros_like(x)), or write to the whole of it first (t[...] = 0 * x)."
+        )
+    if recording.on:
+        versions.record_write(t.data, _writer(writer), next(versions.clock))
 
 
 def _mark_overwritten(t: Tensor, before: Any, writer: str) -> None:

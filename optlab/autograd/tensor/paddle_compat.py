@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from optlab.autograd.tape import nodes
 from optlab.autograd.tensor import in_place
+from optlab.autograd.tensor.conversions import refuse_unrecorded
 from optlab.backend.arrays import as_array, placed_beside
+from optlab.backend.call_recorder import effect
 
 
 class PaddleNames:
@@ -27,6 +31,7 @@ class PaddleNames:
     shape: Any
     grad: Any
     is_leaf: Any
+    astype: Any
     requires_grad: Any
 
     @property
@@ -42,6 +47,7 @@ class PaddleNames:
         """Return ``grad``."""
         return self.grad
 
+    @effect
     def set_value(self, value: Any) -> None:
         """Overwrite the values, off the tape; shape and dtype stay.
 
@@ -51,6 +57,10 @@ class PaddleNames:
             If the shape differs. Nothing has changed then.
         TypeError
             If this Tensor is not a leaf.
+        SilentDetachError
+            If the value depends on an argument of a running transform (`grad`, `vjp`, ...), whose
+            gradient would be lost. Leaves, other computed values, and all values under ``no_grad``
+            are copied.
 
         Examples
         --------
@@ -66,16 +76,48 @@ class PaddleNames:
                 "gradient is not that of other values. Write t[...] = value, which is recorded, or "
                 "t.detach().set_value(value)."
             )
+        refuse_unrecorded(
+            value,
+            "set_value()",
+            "ol.nn.functional_call(layer, parameters, x), or a function of w itself, to "
+            "differentiate with respect to values of parameters; or w.set_value(value.detach())",
+        )
         given = as_array(value.data if isinstance(value, PaddleNames) else value)
         array = placed_beside(self.data, given, "the value")
         if array.shape != self.shape:
-            name = getattr(self, "name", None)
+            name = getattr(self, "structural_name", None)
             who = f"parameter {name}" if name else "this Tensor"
             raise ValueError(
                 f"{who} has shape {self.shape}; a value of shape {array.shape} does not fit."
             )
         in_place.overwrite(self, array, "set_value()")  # type: ignore[arg-type]
 
+    def cast(self, dtype: Any) -> Any:
+        """Cast to another dtype: ``astype``.
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> ol.to_tensor([1, 2]).cast("float32")
+        Tensor([1., 2.], dtype=float32)
+        """
+        return self.astype(dtype)
+
+    def unsqueeze(self, axis: Any) -> Any:
+        """Insert axes of length 1, several one after the other.
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> ol.to_tensor([1.0, 2.0]).unsqueeze(0).shape
+        (1, 2)
+        """
+        made: Any = self
+        for one in axis if isinstance(axis, (list, tuple)) else (axis,):
+            made = np.expand_dims(made, one)
+        return made
+
+    @effect
     def clear_gradient(self, set_to_zero: bool = True) -> None:
         """Clear the gradient: set it to zeros, if there is one, or to None.
 

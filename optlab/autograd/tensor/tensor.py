@@ -13,19 +13,22 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.operation import COMPOSED, TABLE
-from optlab.autograd.tape import versions
+from optlab.autograd.tape import versions, views
 from optlab.autograd.tape.apply import apply as _apply
 from optlab.autograd.tape.apply import apply_several as _apply_several
 from optlab.autograd.tape.apply import register
 from optlab.autograd.tape.base import TensorBase, raw
 from optlab.autograd.tape.half_precision import compute_together, halves
+from optlab.autograd.tape.slow_path import slow_path
 from optlab.autograd.tensor.array_methods import ArrayMethods
-from optlab.autograd.tensor.conversions import Conversions, SilentDetachError
+from optlab.autograd.tensor.conversions import Conversions, SilentDetachError, taken
 from optlab.autograd.tensor.devices import DeviceMethods
 from optlab.autograd.tensor.gradients import GradientMethods
 from optlab.autograd.tensor.operators import Operators
 from optlab.autograd.tensor.paddle_compat import PaddleNames
 from optlab.backend.arrays import as_array, on_host
+from optlab.backend.foreign_arguments import hint
+from optlab.backend.wrong_arguments import explain_methods
 
 __all__ = ["SilentDetachError", "Tensor", "answer_with", "apply", "apply_several", "raw"]
 
@@ -73,12 +76,13 @@ class Tensor(
     holds = "data"
 
     def __repr__(self) -> str:
+        taken(self, "a printed Tensor")
         values = as_array(on_host(self.data))
         precision = None
         if values.dtype.kind == "V":  # NumPy prints digits that bfloat16 does not have
             values, precision = values.astype(np.float32), 4
         body = np.array2string(values, precision=precision, separator=", ", prefix="Tensor(")
-        asks = ", requires_grad=True" if self.node is not None else ""
+        asks = ", requires_grad=True" if views.is_recorded(self) else ""
         return f"{type(self).__name__}({body}, dtype={self.dtype}{asks})"
 
     def __len__(self) -> int:
@@ -93,6 +97,7 @@ class Tensor(
 
         It shares the memory, unless a recorded operation wrote to this Tensor in place.
         """
+        views.renew_all((self,))
         record = versions.record_of(self.data)
         if record is not None and record.order and self.node is not None:
             return Tensor(self.data.copy())
@@ -106,9 +111,13 @@ class Tensor(
             operation = TABLE.get(ufunc)
             if operation is not None:
                 return apply(operation, inputs)
+        if slow_path.written:
+            views.renew_all(inputs)
         return _dispatch().universal_function(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if slow_path.written:
+            views.renew_all((args, *kwargs.values()))
         written = COMPOSED.get(function)
         if written is not None and "out" not in kwargs:
             if halves.on:
@@ -116,6 +125,17 @@ class Tensor(
             return written(*args, **kwargs)
         return _dispatch().array_function(function, args, kwargs)
 
+
+# Not of the operators and the methods without options: a wrapper takes 75 to 240 ns a call. What
+# is called most often (sum, reshape, backward, ...) refuses surplus arguments itself: see `closed`.
+explain_methods(
+    Tensor,
+    (
+        "prod", "var", "std", "cumsum", "cumprod", "argmax", "argmin", "all", "any", "argsort",
+        "flatten", "unsqueeze", "swapaxes", "diagonal", "trace", "take", "repeat", "register_hook",
+    ),
+    hint,
+)  # fmt: skip
 
 # `apply` returns Any, as the tape does not know the class by name; from here on it is Tensor.
 apply: Callable[..., Tensor] = _apply

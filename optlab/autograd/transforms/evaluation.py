@@ -2,23 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from optlab.autograd import pytrees
 from optlab.autograd.rules.elementwise import POSITIVE
-from optlab.autograd.tape import backward, versions
+from optlab.autograd.tape import backward, views
 from optlab.autograd.tape.grad_mode import grad_mode, recomputing, recording
 from optlab.autograd.tape.nodes import InputLeaf
 from optlab.autograd.tape.row_sparse import dense
 from optlab.autograd.tape.slow_path import slow_path
 from optlab.autograd.tensor.tensor import Tensor, apply, raw
 from optlab.backend.arrays import as_array, copied
+from optlab.backend.call_recorder import handed_out, values_of
 from optlab.backend.dtypes import is_floating, is_real
+from optlab.backend.wrong_arguments import explained, shown
 
 Argnums = int | Sequence[int]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_OF_PADDLE = (
+    "A transform takes a function: ol.grad(f)(x), with f the function that computes y from x. "
+    "paddle.grad(outputs=y, inputs=x) is written y.backward(), and then x.grad, to which gradients "
+    "add up; with create_graph=True, y.backward(create_graph=True)."
+)
+
+_NAMES_OF_PADDLE = (
+    "outputs", "inputs", "grad_outputs", "create_graph", "retain_graph", "allow_unused",
+    "only_inputs", "no_grad_vars",
+)  # fmt: skip
+
+
+def _hint(name: str, value: Any, known: Collection[str]) -> str:
+    """Return what to write for an argument that transforms do not have."""
+    if name in _NAMES_OF_PADDLE:
+        return _OF_PADDLE
+    if name in ("func", "fun", "function", "fn", "xs") and "f" in known:
+        return "Write f=..., or give it by position."
+    if name in ("argnum", "wrt") and "argnums" in known:
+        return f"Write argnums={value!r}."
+    if name in ("primals", "tangent") and "args" in known:
+        return "Write ol.jvp(f, (x,), (v,))."
+    return {"in_dims": "Write in_axes=...", "out_dims": "Write out_axes=..."}.get(name, "")
+
+
+#: Transforms that take the point together with the function.
+_AT_ONCE = ("vjp", "jvp", "hvp", "check_grad")
+
+
+def explained_transform(transform: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a transform to say what to write for the arguments of other libraries."""
+    return explained(transform, _hint)
+
+
+def check_callable(f: Any, name: str) -> None:
+    """Raise TypeError if what a transform takes is no function."""
+    if callable(f):
+        return
+    if isinstance(f, Tensor):
+        raise TypeError(f"{name} takes a function; got a Tensor of shape {f.shape}. {_OF_PADDLE}")
+    call = f"{name}(f, x)" if name in _AT_ONCE else f"{name}(f)(x)"
+    raise TypeError(
+        f"{name} takes a function; got {shown(f)} of type {type(f).__name__}. Write ol.{call}."
+    )
 
 
 class Evaluation:
@@ -62,9 +112,11 @@ class Evaluation:
             # Kept separately: an in-place write to an argument gives its Tensor another node.
             self.nodes = [t.node for t in self.inputs]
             self.given = [t.data for t in self.inputs]
+            InputLeaf.transforms += 1
             try:
                 returned = f(*filled, **kwargs)
             finally:
+                InputLeaf.transforms -= 1
                 # Nothing outside of this evaluation needs the gradients of its own leaves.
                 for node in self.nodes:
                     if not node.order:
@@ -73,10 +125,8 @@ class Evaluation:
         own = set(self.nodes)
         self.traced = False
         if enabled and self.value.node is not None:
-            nodes = backward.toposort(self.value.node)
             # The outer leaves of the first run are gone in a replay.
-            again = recomputing.depth > 0
-            self.traced = any(not n.order and (n.live or again) and n not in own for n in nodes)
+            self.traced = backward.reaches_leaf(self.value.node, own, live=not recomputing.depth)
 
     def _take(self, f: Callable[..., Any], returned: Any) -> Tensor:
         """Return the result of the function as one Tensor; concatenate a container."""
@@ -84,7 +134,7 @@ class Evaluation:
         parts, self.build_value = pytrees.flatten(returned)
         self.parts = [_result(f, part) for part in parts]
         if slow_path.any:
-            versions.check_fresh(self.parts)
+            views.check_fresh(self.parts)
         self.returns_container = pytrees.is_container(returned)
         if not self.returns_container:
             return self.parts[0]
@@ -127,7 +177,7 @@ class Evaluation:
                 return value
             value = value.data
         value = dense(value)
-        return Tensor(value) if self.gives_tensors else value
+        return Tensor(value) if self.gives_tensors else handed_out(value)
 
     def result(self) -> Any:
         """Return the value of the function, in the form for the caller."""
@@ -172,7 +222,7 @@ def _entry(x: Any, traced: bool) -> Tensor:
     if isinstance(x, Tensor):
         if x.node is not None and traced:
             return apply(POSITIVE, (x,))
-        x = x.data
+        x = values_of(x)
     if isinstance(x, float):
         return Tensor(np.float64(x), InputLeaf((), np.dtype(float)))
     # A copy: the function may write to its argument in place without changing the caller's.

@@ -19,7 +19,14 @@ from optlab.autograd.tape.base import first_gradient
 from optlab.autograd.tape.grad_mode import grad_mode, recording
 from optlab.autograd.tape.saved_tensors import outside_recompute
 from optlab.autograd.tensor.tensor import Tensor
-from optlab.autograd.transforms.evaluation import Argnums, Evaluation, name_of, positions
+from optlab.autograd.transforms.evaluation import (
+    Argnums,
+    Evaluation,
+    check_callable,
+    explained_transform,
+    name_of,
+    positions,
+)
 from optlab.backend.arrays import as_array, spread_beside
 
 
@@ -43,6 +50,7 @@ def _check_scalar(run: Evaluation, f: Callable[..., Any]) -> None:
         )
 
 
+@explained_transform
 def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     """Return a function that computes the value of `f` and its gradient.
 
@@ -71,6 +79,7 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[...,
     >>> float(value), gradient
     (5.0, array([2., 4.]))
     """
+    check_callable(f, "value_and_grad")
 
     @wraps(f)
     @outside_recompute
@@ -84,6 +93,7 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[...,
     return differentiated
 
 
+@explained_transform
 def grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     """Return the gradient function of `f`.
 
@@ -118,6 +128,7 @@ def grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     >>> ol.grad(lambda p: np.sum(p["a"] * p["b"]))(point)
     {'a': array([3., 4.]), 'b': array([1., 2.])}
     """
+    check_callable(f, "grad")
     both = value_and_grad(f, argnums)
 
     @wraps(f)
@@ -128,6 +139,7 @@ def grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
 
 
 @outside_recompute
+@explained_transform
 def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
     """Return the value of `f` and its pullback, the vector-Jacobian product u -> u'J.
 
@@ -162,6 +174,7 @@ def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[A
     >>> pullback(np.array([1.0, 10.0]))
     (array([ 2., 40.]),)
     """
+    check_callable(f, "vjp")
     run = Evaluation(f, args, range(len(args)), {})
     value = run.result()
 
@@ -188,6 +201,7 @@ def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[A
 
 
 @outside_recompute
+@explained_transform
 def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     """Return the value of `f` and its Jacobian-vector product Jv, by two backward passes.
 
@@ -222,6 +236,7 @@ def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> 
     >>> tangent
     array([ 2., 40.])
     """
+    check_callable(f, "jvp")
     for given in (args, tangents):
         if not isinstance(given, (tuple, list)):
             raise TypeError(
@@ -266,6 +281,7 @@ def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> 
     return run.result(), run.build_value([run.hand_out(part) for part in run.in_parts(tangent)])
 
 
+@explained_transform
 def hvp(f: Callable[..., Any], x: Any, v: Any) -> Any:
     """Return the Hessian of `f` at `x` times `v`, at the cost of a few gradients.
 
@@ -290,6 +306,7 @@ def hvp(f: Callable[..., Any], x: Any, v: Any) -> Any:
     >>> ol.hvp(lambda x: np.sum(x**3), np.array([1.0, 2.0]), np.array([1.0, 1.0]))
     array([ 6., 12.])
     """
+    check_callable(f, "hvp")
     directions = pytrees.leaves_like(x, v, "v", "x")
     gradient = grad(f)
 

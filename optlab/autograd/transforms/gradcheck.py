@@ -11,6 +11,7 @@ import numpy as np
 from optlab.autograd import pytrees
 from optlab.autograd.tape.grad_mode import no_grad
 from optlab.autograd.tensor.tensor import Tensor, raw
+from optlab.autograd.transforms.evaluation import check_callable, explained_transform
 from optlab.autograd.transforms.functional import vjp
 from optlab.backend.dtypes import is_floating
 from optlab.backend.random import Key
@@ -25,6 +26,7 @@ to call; a value kept with ctx.y = y, which hides it from the tape (ctx.save_for
 not); .numpy() or .detach() on the way."""
 
 
+@explained_transform
 def check_grad(
     f: Callable[..., Any],
     *args: Any,
@@ -78,6 +80,7 @@ def check_grad(
       [0]               2             4                  0.5
     ...
     """
+    check_callable(f, "check_grad")
     built = [pytrees.flatten(x) for x in args]
     parts = [part for found, _ in built for part in found]
     labels = [

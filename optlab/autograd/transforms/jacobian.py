@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.tape.saved_tensors import outside_recompute
-from optlab.autograd.transforms.evaluation import Argnums, Evaluation, positions
+from optlab.autograd.transforms.evaluation import (
+    Argnums,
+    Evaluation,
+    check_callable,
+    explained_transform,
+    positions,
+)
 from optlab.autograd.transforms.functional import grad
 from optlab.autograd.transforms.vmap import vmap
 from optlab.backend.arrays import zeros_beside
@@ -50,6 +56,7 @@ def _rows(run: Evaluation) -> list[Any]:
     return [np.stack(rows) for rows in zip(*found, strict=True)]
 
 
+@explained_transform
 def jacobian(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     """Return a function that computes the Jacobian matrix of `f`: J_ij = dy_i/dx_j.
 
@@ -75,6 +82,7 @@ def jacobian(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     array([[2., 0.],
            [0., 4.]])
     """
+    check_callable(f, "jacobian")
 
     @wraps(f)
     @outside_recompute
@@ -102,6 +110,7 @@ def jacobian(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     return matrix
 
 
+@explained_transform
 def hessian(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     """Return a function that computes the Hessian matrix of `f`: d²f / dx_i dx_j.
 
@@ -126,4 +135,5 @@ def hessian(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     array([[ 6.,  0.],
            [ 0., 12.]])
     """
+    check_callable(f, "hessian")
     return jacobian(grad(f, argnums), argnums)

@@ -15,8 +15,10 @@ import numpy as np
 
 from optlab.autograd.operation import Operation
 from optlab.autograd.tape import nodes, saved_tensors, versions
+from optlab.autograd.tensor.complex_pairs import ComplexTensor
 from optlab.autograd.tensor.conversions import refusal
 from optlab.autograd.tensor.tensor import Tensor, apply
+from optlab.autograd.transforms.evaluation import check_callable, explained_transform
 from optlab.backend.arrays import as_array
 from optlab.backend.ensemble import EnsembleArray, EnsembleError
 
@@ -78,6 +80,7 @@ TOTAL: Operation = Operation(
 )  # fmt: skip
 
 
+@explained_transform
 def ensemble(data: Any, axis: int = 0) -> Any:
     """Build an ensemble: arrays that pass through a computation together but independently.
 
@@ -131,6 +134,7 @@ def ensemble(data: Any, axis: int = 0) -> Any:
     return enter(array, axis, 0)
 
 
+@explained_transform
 def members(x: Any, axis: int = 0) -> Any:
     """Return the members of an ensemble in one plain array, along `axis`.
 
@@ -165,6 +169,7 @@ def members(x: Any, axis: int = 0) -> Any:
 Axes = int | None | Sequence[Any]
 
 
+@explained_transform
 def vmap(f: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Callable[..., Any]:
     """Vectorize `f`: return a function that maps it over an axis of its arguments at once.
 
@@ -182,8 +187,9 @@ def vmap(f: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Callab
     Returns
     -------
     callable
-        Returns arrays for arrays, Tensors for Tensors. It can be differentiated and nested in
-        another `vmap`.
+        Returns arrays for arrays, also where `f` makes Tensors of them (as ``ol.nn.functional``
+        does); Tensors for Tensors, and where a gradient is needed, such as that of a weight in a
+        closure. It can be differentiated and nested in another `vmap`.
 
     Raises
     ------
@@ -208,6 +214,7 @@ def vmap(f: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Callab
     array([[2., 0.],
            [0., 4.]])
     """
+    check_callable(f, "vmap")
 
     @wraps(f)
     def mapped(*args: Any, **kwargs: Any) -> Any:
@@ -223,8 +230,11 @@ def vmap(f: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Callab
         since = next(versions.clock)
         level = saved_tensors.vmap_level(since)
         y = f(*[_entered(x, a, level) for x, a in zip(args, axes, strict=True)], **kwargs)
-        _share_outer_nodes(_tensors_in(y), since, level, count)
-        return _left(y, out_axes, level, count)
+        results = _tensors_in(y)
+        _share_outer_nodes(results, since, level, count)
+        left = _left(y, out_axes, level, count)
+        given_tensors = results and _tensors_in((args, kwargs))
+        return left if given_tensors else _without_tensors(left)
 
     return mapped
 
@@ -329,6 +339,8 @@ def _left(y: Any, axis: Any, level: int, count: int) -> Any:
     parts = _paired(y, axis)
     if parts is not None:
         return _built_like(y, [_left(part, a, level, count) for part, a in parts])
+    if isinstance(y, ComplexTensor):
+        return y.mapped(lambda part: _left(part, axis, level, count))
     if y is None:
         raise TypeError("a function given to vmap returned None. (A missing return?)")
     if axis is None:
@@ -339,11 +351,23 @@ def _left(y: Any, axis: Any, level: int, count: int) -> Any:
 def _tensors_in(y: Any) -> list[Tensor]:
     if isinstance(y, Tensor):
         return [y]
+    if isinstance(y, ComplexTensor):
+        y = (y.real, y.imag)
     if isinstance(y, dict):
         y = y.values()
     elif not isinstance(y, (tuple, list)):
         return []
     return [t for part in y for t in _tensors_in(part)]
+
+
+def _without_tensors(y: Any) -> Any:
+    """Return results with arrays in place of the Tensors that need no gradient."""
+    if isinstance(y, Tensor):
+        return y if y.node is not None else y.data
+    if isinstance(y, (tuple, list, dict)):
+        parts = y.values() if isinstance(y, dict) else y
+        return _built_like(y, [_without_tensors(part) for part in parts])
+    return y
 
 
 def _share_outer_nodes(results: list[Tensor], since: int, level: int, count: int) -> None:

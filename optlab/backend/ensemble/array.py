@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,31 @@ _GO_ON = (
     "to see: what vmap gives is a plain array of all examples. (Of an ensemble, .members[k] is "
     "the k-th.)"
 )
+
+
+#: What to write for the methods of Tensors, which an array does not have.
+_OF_TENSORS = {
+    "detach": "leave .detach() out: an array has no gradient to be cut off from",
+    "numpy": "leave .numpy() out: it is an array",
+    "clone": "write x.copy()",
+    "backward": "write ol.grad inside: ol.vmap(ol.grad(loss))(batch)",
+    "grad": "write ol.grad inside: ol.vmap(ol.grad(loss))(batch)",
+    "requires_grad": "leave it out: an array has no gradient; ol.vmap(ol.grad(loss)) returns some",
+}
+
+
+def _missing(x: EnsembleArray, name: str) -> str:
+    """Return the message for an attribute that an ensemble does not have."""
+    said = f"{type(x).__name__!r} object has no attribute {name!r}"
+    if name.startswith("__"):
+        return said
+    who = "what a function inside ol.vmap gets" if x.level else "an ensemble"
+    one = "an array that stands for one example" if x.level else "an array of many members"
+    said = f"{who} is {one}, of shape {x.shape}, and has no attribute {name!r}"
+    instead = _OF_TENSORS.get(name)
+    if instead is None and callable(getattr(np, name, None)):
+        instead = f"write np.{name}(x)"
+    return f"{said}; {instead}." if instead else f"{said}."
 
 
 class EnsembleArray(np.lib.mixins.NDArrayOperatorsMixin):
@@ -73,6 +98,11 @@ class EnsembleArray(np.lib.mixins.NDArrayOperatorsMixin):
             )
         self.members = members
         self.level = level
+
+    if not TYPE_CHECKING:  # type checkers would accept every attribute
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(_missing(self, name), name=name, obj=None)
 
     # What it is ---------------------------------------------------------------------------------
 
@@ -262,6 +292,10 @@ class EnsembleArray(np.lib.mixins.NDArrayOperatorsMixin):
             return self._like(self.members**other)
         return np.power(self, other)
 
+    def clip(self, min: Any = None, max: Any = None, **options: Any) -> Any:
+        """Return ``np.clip(self, min, max, ...)``."""
+        return np.clip(self, min, max, **options)
+
     # NumPy's protocols (NEP 13, NEP 18) ---------------------------------------------------------
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -314,10 +348,19 @@ def _method(name: str) -> Callable[..., Any]:
 
 
 for name in (
-    "all", "any", "argmax", "argmin", "argpartition", "argsort", "choose", "clip", "conj",
-    "cumprod", "cumsum", "diagonal", "dot", "max", "mean", "min", "prod", "ptp", "ravel",
-    "repeat", "round", "searchsorted", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var",
+    "all", "any", "argmax", "argmin", "argpartition", "argsort", "choose", "conj",
+    "conjugate", "cumprod", "cumsum", "diagonal", "dot", "max", "mean", "min", "prod", "ptp",
+    "ravel", "repeat", "round", "searchsorted", "squeeze", "std", "sum", "swapaxes", "take",
+    "trace", "var",
 ):  # fmt: skip
     if not hasattr(np.ndarray, name) and name != "ptp":
         continue
     setattr(EnsembleArray, name, _method(name))
+
+
+def _compress(self: EnsembleArray, condition: Any, axis: Any = None) -> Any:
+    """Return ``np.compress(condition, self, axis)``."""
+    return np.compress(condition, self, axis)
+
+
+EnsembleArray.compress = _compress  # type: ignore[attr-defined]

@@ -9,17 +9,18 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from optlab.backend.ensemble.array import EnsembleArray
 
+#: Types that hold no ensemble, which most arguments have.
+_LEAVES = frozenset([np.ndarray, int, float, bool, str, type(None), type, np.dtype, np.ufunc])
+
 
 def _collect(x: Any, found: list[Any]) -> None:
     """Append the ensembles in nested tuples, lists and dicts to `found`."""
     if isinstance(x, EnsembleArray):
         found.append(x)
-    elif isinstance(x, (tuple, list)):
-        for part in x:
-            _collect(part, found)
-    elif isinstance(x, dict):
-        for part in x.values():
-            _collect(part, found)
+    elif isinstance(x, (tuple, list, dict)):
+        for part in x.values() if isinstance(x, dict) else x:
+            if type(part) not in _LEAVES:
+                _collect(part, found)
 
 
 class Call:
@@ -77,7 +78,7 @@ class Call:
 
     def aligned(self, arrays: Any) -> list[Any]:
         """Return arrays that broadcast by the axes of one member."""
-        ndim = max([np.ndim(x) for x in arrays])
+        ndim = max([x.ndim if hasattr(x, "ndim") else np.ndim(x) for x in arrays])
         return [self.padded(x, ndim) if self.has(x) else x for x in arrays]
 
     def member(self, x: Any, k: int) -> Any:

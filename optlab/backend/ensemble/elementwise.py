@@ -13,15 +13,17 @@ from optlab.backend.errors import EnsembleError
 
 
 def call_aligned(ufunc: Any, inputs: tuple[Any, ...]) -> Any:
-    """Call a ufunc if members and plain arrays align as they are: the most common case, fast."""
-    first, ndim, arrays, shared = None, 0, [], 0
+    """Call a ufunc on members of one level and plain arrays: the most common case, fast."""
+    first, ndim, arrays, shared, differ = None, 0, [], 0, False
     for x in inputs:
         if type(x) is EnsembleArray:
             members = x.members
             if first is None:
                 first, ndim, length = x, members.ndim, len(members)
-            elif x.level != first.level or members.ndim != ndim or len(members) != length:
+            elif x.level != first.level or len(members) != length:
                 return None
+            elif members.ndim != ndim:
+                differ, ndim = True, max(ndim, members.ndim)
             arrays.append(members)
         elif type(x) is np.ndarray:
             shared = max(shared, x.ndim)
@@ -32,6 +34,11 @@ def call_aligned(ufunc: Any, inputs: tuple[Any, ...]) -> Any:
             return None
     if first is None or shared >= ndim:
         return None
+    if differ:  # axes of length 1 between members and their axes
+        for i, x in enumerate(inputs):
+            if type(x) is EnsembleArray and (missing := ndim - x.members.ndim):
+                members = x.members
+                arrays[i] = members.reshape((length,) + (1,) * missing + members.shape[1:])
     return EnsembleArray(ufunc(*arrays), first.level)
 
 
@@ -77,11 +84,18 @@ def _elementwise(path: str, arrays: str) -> None:
 
 
 for path, arrays in {
-    "round": "a", "around": "a", "fix": "x", "nan_to_num": "x", "angle": "z", "sinc": "x",
+    "round": "a", "around": "a", "nan_to_num": "x", "angle": "z", "sinc": "x",
     "i0": "x", "isneginf": "x", "isposinf": "x", "isclose": "a b rtol atol", "iscomplex": "x",
     "isreal": "x", "real": "val", "imag": "val",
 }.items():  # fmt: skip
     _elementwise(path, arrays)
+
+
+@batched("fix")
+def _fix(call: Call, x: Any, out: Any = None) -> Any:
+    if out is not None:
+        raise EnsembleError("np.fix on ensembles takes no out; use the value that it returns.")
+    return call.wrap(np.trunc(*call.aligned([x])))  # NumPy 2.5 deprecates fix
 
 
 @batched("clip")

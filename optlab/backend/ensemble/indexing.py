@@ -152,6 +152,9 @@ def getitem(x: Any, index: Any) -> Any:
         y = _read(x.members, (slice(None), *to.entries))
         if to.apart and any(_is_array(e) for e in to.entries):
             y = np.moveaxis(y, to.depth, 0)
+        elif not to.first and to.depth and type(y) is np.ndarray:
+            # NumPy puts the axes of index arrays first in memory; sums depend on the layout.
+            y = np.ascontiguousarray(y)
         return call.wrap(y)
     y = _read(x.members, (_member_numbers(call, to), *_with_member_axis(call, to)))
     if to.first:

@@ -10,11 +10,31 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
+from optlab.backend.ensemble.array import EnsembleArray
 from optlab.backend.ensemble.batched_call import Call, as_array, shifted
 from optlab.backend.ensemble.reductions import fold
 from optlab.backend.ensemble.registry import batched, bind, numpy_function, public_name, refusal
 
 # Products -----------------------------------------------------------------------------------------
+
+
+def stacked_product(a: Any, b: Any) -> Any:
+    """Multiply matrices, one pair a member: the most common case, fast; None for any other."""
+    arrays, first = [], None
+    for x in (a, b):
+        if type(x) is EnsembleArray:
+            if x.members.ndim != 3 or (
+                first is not None
+                and (x.level != first.level or len(x.members) != len(first.members))
+            ):
+                return None
+            first = x
+            arrays.append(x.members)
+        elif type(x) is np.ndarray and x.ndim == 2:
+            arrays.append(x)
+        else:
+            return None
+    return None if first is None else EnsembleArray(np.matmul(*arrays), first.level)
 
 
 @batched("matmul", "linalg.matmul")

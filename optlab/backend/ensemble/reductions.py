@@ -136,7 +136,7 @@ for path, array, default in [
     ("cumsum", "a", None), ("cumprod", "a", None), ("nancumsum", "a", None),
     ("nancumprod", "a", None), ("cumulative_sum", "x", None), ("cumulative_prod", "x", None),
     ("sort", "a", -1), ("argsort", "a", -1), ("partition", "a", -1), ("argpartition", "a", -1),
-    ("repeat", "a", None), ("delete", "arr", None), ("compress", "a", None),
+    ("repeat", "a", None), ("delete", "arr", None),
     ("fft.fft", "a", -1), ("fft.ifft", "a", -1), ("fft.rfft", "a", -1), ("fft.irfft", "a", -1),
 ]:  # fmt: skip
     if numpy_function(path) is not None:

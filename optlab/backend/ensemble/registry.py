@@ -16,6 +16,10 @@ Rule = Callable[..., Any]
 #: The batching rule of every supported function: ``rule(call, *arguments)``.
 RULES: dict[Any, Rule] = {}
 
+#: Functions composed of others, which need no batching rule: ``call(function, args, kwargs)``, or
+#: NotImplemented. The package above that has them registers them here.
+composed: list[Callable[[Any, Any, Any], Any]] = []
+
 #: What to write instead of functions whose results have no member axis.
 INSTEAD: dict[Any, str] = {}
 

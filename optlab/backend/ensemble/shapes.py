@@ -77,7 +77,9 @@ def _moveaxis(call: Call, a: Any, source: Any, destination: Any) -> Any:
 
 @batched("rollaxis")
 def _rollaxis(call: Call, a: Any, axis: int, start: int = 0) -> Any:
-    axis, start = normalize_axis_index(axis, a.ndim), normalize_axis_index(start, a.ndim + 1)
+    axis = normalize_axis_index(axis, a.ndim)
+    # As in NumPy, -1 is before the last axis; only ndim itself is after it.
+    start = start if start == a.ndim else normalize_axis_index(start, a.ndim)
     return np.moveaxis(a, axis, start - (start > axis))
 
 

@@ -12,8 +12,14 @@ _UNITS = {"": 1, "B": 1} | {
 }
 
 
-def bytes_from(budget: Any) -> int:
+def bytes_from(budget: Any, name: str = "budget") -> int:
     """Read a number of bytes: an integer, or text such as ``"64 MiB"``.
+
+    Parameters
+    ----------
+    budget : int or str
+    name : str
+        The name of the argument, for messages.
 
     Raises
     ------
@@ -26,7 +32,7 @@ def bytes_from(budget: Any) -> int:
     (67108864, 1500, 4096)
     """
     wrong = (
-        "budget is a number of bytes, or text such as '64 MiB' (units B, KB, MB, GB, KiB, MiB, "
+        f"{name} is a number of bytes, or text such as '64 MiB' (units B, KB, MB, GB, KiB, MiB, "
         f"GiB); got {budget!r}."
     )
     if isinstance(budget, str):
@@ -35,7 +41,7 @@ def bytes_from(budget: Any) -> int:
         if found and found[2].lower() in ("k", "m", "g", "t"):
             amount, letter = found[1], found[2].upper()
             raise ValueError(
-                f"budget={budget!r} leaves open which unit is meant: write '{amount} {letter}iB' "
+                f"{name}={budget!r} leaves open which unit is meant: write '{amount} {letter}iB' "
                 f"(of {_UNITS[letter + 'iB']:,} bytes) or '{amount} {letter}B' (of "
                 f"{_UNITS[letter + 'B']:,} bytes)."
             )
@@ -47,7 +53,7 @@ def bytes_from(budget: Any) -> int:
             raise ValueError(wrong) from None
         if not found[2] and 0 < size < units["kib"]:
             raise ValueError(
-                f"budget={budget!r} has no unit: write '{found[1]} MiB', or a number for bytes."
+                f"{name}={budget!r} has no unit: write '{found[1]} MiB', or a number for bytes."
             )
     elif isinstance(budget, bool) or not hasattr(budget, "__index__"):
         if not isinstance(budget, float) or budget != budget // 1:
@@ -56,7 +62,7 @@ def bytes_from(budget: Any) -> int:
     else:
         size = budget.__index__()
     if not 0 < size < float("inf"):
-        raise ValueError(wrong if size else f"a budget has to be more than nothing: {wrong}")
+        raise ValueError(wrong if size else f"a {name} has to be more than nothing: {wrong}")
     return int(size)
 
 

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optlab.backend.extras import needed_for
+
 
 class Data(NamedTuple):
     """Inputs and labels, for training and held out."""
@@ -49,14 +51,9 @@ def digits(size: int | None = None) -> Data:
     """
     if size is not None and (not isinstance(size, (int, np.integer)) or size < 1):
         raise ValueError(f"digits: size is the length of the images in pixels; got {size!r}.")
-    try:
+    with needed_for("The data set of handwritten digits"):
         from sklearn.datasets import load_digits
         from sklearn.model_selection import train_test_split
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "the handwritten digits ship inside scikit-learn; install it with "
-            "pip install 'optlab[lab]'."
-        ) from error
     x, y = load_digits(return_X_y=True)
     x = (x / 16).astype(np.float32)
     train_x, test_x, train_y, test_y = train_test_split(

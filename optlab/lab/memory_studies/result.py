@@ -9,6 +9,7 @@ from typing import Any
 from optlab.autograd.checkpoint.prediction import Prediction
 from optlab.autograd.checkpoint.schedules.builders import in_segments, plain, revolve
 from optlab.backend.display import Rendered
+from optlab.backend.extras import needed_for
 from optlab.backend.memory.sizes import in_words
 from optlab.lab.memory_studies.rows import Bound, MemoryRun, shortened, span_in_words, time_in_words
 from optlab.nn.base.html import FONT, QUIET
@@ -147,7 +148,8 @@ class MemoryStudy(Rendered):
         ModuleNotFoundError
             If pandas is not installed (it comes with the extra ``lab``).
         """
-        import pandas as pd
+        with needed_for("MemoryStudy.table()"):
+            import pandas as pd
 
         rows = {
             row.name: {

@@ -116,7 +116,7 @@ class Snapshot:
     def state(self) -> dict[str, Any]:
         """Return what a step may have changed, by name: stepped parameters, and buffers."""
         found = {
-            f"the parameter {self.names.get(p.node, '') or p.name or i}": p.data
+            f"the parameter {self.names.get(p.node, '') or p.structural_name or i}": p.data
             for i, (p, _) in enumerate(self._parameters.values())
         }
         return found | self._buffers.state()

@@ -1,7 +1,8 @@
 """Problems for optimizers: surfaces over the plane, and real networks.
 
-Wherever a problem is expected, these are accepted: an object of this package, its name as text, or
-a function ``f(x, y)`` of your own in plain NumPy.
+Wherever a problem is expected, these are accepted: an object of this package, its name, a
+formula as text (``"x**2 + 3*y**2"``), or a function of your own in plain NumPy: ``f(x, y)``,
+``f(p)`` of a vector, or ``f(x)`` of one number.
 """
 
 from optlab.backend.namespaces import missing as _missing
@@ -15,6 +16,7 @@ from optlab.lab.problems.catalogue import (
     himmelblau,
     matyas,
     monkey_saddle,
+    noisy_bowl,
     parabola,
     quadratic,
     rastrigin,
@@ -22,6 +24,7 @@ from optlab.lab.problems.catalogue import (
     rosenbrock,
     six_hump_camel,
     styblinski_tang,
+    valley,
 )  # fmt: skip
 from optlab.lab.problems.lookup import find, names
 from optlab.lab.problems.networks import Network, digits_mlp
@@ -30,8 +33,9 @@ from optlab.lab.problems.surface import Surface
 
 __all__ = [
     "Network", "Surface", "ackley", "beale", "booth", "cliff", "digits_mlp", "double_well", "find",
-    "himmelblau", "matyas", "monkey_saddle", "names", "noisy", "parabola", "quadratic",
-    "rastrigin", "ripples", "rosenbrock", "six_hump_camel", "styblinski_tang",
+    "himmelblau", "matyas", "monkey_saddle", "names", "noisy", "noisy_bowl", "parabola",
+    "quadratic", "rastrigin", "ripples", "rosenbrock", "six_hump_camel", "styblinski_tang",
+    "valley",
 ]  # fmt: skip
 
 _set_module(__name__)

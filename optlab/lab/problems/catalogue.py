@@ -128,6 +128,32 @@ def quadratic(condition: float = 100.0, angle: float = 0.0) -> Surface:
     )
 
 
+valley = quadratic(36.0)
+valley.name, valley.title = "valley", "Straight valley, curvature 36 : 1"
+valley.shows = "One rate for both directions: the steep one limits it, the flat one needs more."
+
+
+def _round_bowl(x: Any, y: Any) -> Any:
+    return 0.5 * (x * x + y * y)
+
+
+noisy_bowl = Surface(
+    _round_bowl,
+    name="noisy_bowl",
+    title="Round bowl, gradient noise 1",
+    domain=((-3.0, 3.0), (-2.5, 2.5)),
+    start=(-2.0, 1.5),
+    minima=[(0.0, 0.0)],
+    minimum_value=0.0,
+    formula=r"\tfrac{1}{2} (x^2 + y^2)",
+    source="the noisy quadratic model, as in T. Schaul, S. Zhang and Y. LeCun, No more pesky "
+    "learning rates (2013)",
+    shows="Every gradient has normal noise: a constant rate hovers around the minimum.",
+    repeatable=True,
+)
+noisy_bowl.noise = 1.0
+
+
 def _rastrigin(x: Any, y: Any) -> Any:
     waves = np.cos(2 * math.pi * x) + np.cos(2 * math.pi * y)
     return 20 + x**2 + y**2 - 10 * waves

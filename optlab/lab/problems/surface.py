@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
@@ -15,8 +14,11 @@ from optlab.autograd.tape.grad_mode import enable_grad, no_grad
 from optlab.autograd.tape.nodes import Leaf
 from optlab.autograd.tensor.tensor import SilentDetachError, raw
 from optlab.backend import events, random
+from optlab.backend.text import one_line
+from optlab.lab.problems.arguments import OfVector, as_function_of_numbers
+from optlab.lab.problems.formula import Formula
 from optlab.nn import Parameter
-from optlab.plan import CaptureRefusedError, Plan, capture_value_and_grad
+from optlab.plan import CaptureError, Plan, capture_value_and_grad
 
 Point = tuple[float, ...]
 Interval = tuple[float, float]
@@ -30,8 +32,11 @@ class Surface:
 
     Parameters
     ----------
-    function : callable
-        Maps one or two numbers (or arrays, element by element) to one; plain NumPy.
+    function : callable or str
+        Maps one or two numbers (or arrays, element by element) to one, in plain NumPy: ``f(x, y)``
+        or ``f(x)``. A function of one argument that maps a vector of two numbers to one number is
+        ``f(p)``, of a vector; it is called with one to find out. Or a formula as text,
+        ``"(1 - x)**2 + 100*(y - x**2)**2"``.
     title, name : str, optional
         For display, and for code. By default the name of the function.
     domain : one or two intervals, optional
@@ -70,6 +75,13 @@ class Surface:
     >>> value, gradient = bowl.value_and_gradient((1.0, 2.0))
     >>> value, gradient
     (13.0, array([ 2., 12.]))
+
+    The same, of a vector and as text:
+
+    >>> float(ol.problems.Surface(lambda p: p[0]**2 + 3 * p[1]**2)(1.0, 2.0))
+    13.0
+    >>> ol.problems.Surface("x**2 + 3*y**2")(1.0, 2.0)
+    13.0
     """
 
     kind = "surface"
@@ -77,7 +89,7 @@ class Surface:
 
     def __init__(
         self,
-        function: Callable[..., Any],
+        function: Callable[..., Any] | str,
         *,
         title: str | None = None,
         name: str | None = None,
@@ -91,12 +103,15 @@ class Surface:
         repeatable: bool = False,
         tolerance: float = 1e-3,
     ) -> None:
-        self.function = function
+        if isinstance(function, str):
+            title, repeatable = title or function.strip(), True  # it is a formula: sums, products
+            function = Formula(function)
         own = getattr(function, "__name__", type(function).__name__)
-        self.dimension = len(domain) if domain is not None else _count_arguments(function)
-        letters = "x, y"[: 3 * self.dimension - 2]
+        known = None if domain is None else len(domain)
+        self.function, self.dimension = as_function_of_numbers(function, known)
+        letters = "p" if self.function is not function else "x, y"[: 3 * self.dimension - 2]
         self.name = name or ("f" if own == "<lambda>" else own)
-        self.title = title or (f"f({letters})" if own == "<lambda>" else own)
+        self.title = one_line(title or (f"f({letters})" if own == "<lambda>" else own), 80)
         domain = [(-3.0, 3.0)] * self.dimension if domain is None else domain
         if self.dimension not in (1, 2) or not all(low < high for low, high in domain):
             raise ValueError(
@@ -132,7 +147,7 @@ class Surface:
         if values.shape != (self.dimension,) or values.dtype.kind not in "fiu":
             raise ValueError(
                 f"a start on {self.title} is {_NUMBERS[self.dimension]}; got {start!r}. (A "
-                "function of two numbers is written f(x, y), of one f(x).)"
+                "function of two numbers is written f(x, y), or f(p) of a vector; of one f(x).)"
             )
         if not np.all(np.isfinite(values)):
             raise ValueError(
@@ -140,6 +155,51 @@ class Surface:
                 f"Choose {_NUMBERS[self.dimension]} of ordinary size."
             )
         return tuple(values.astype(float).tolist())
+
+    def nearest_defined(self, start: Any = None) -> Point:
+        """Return a start at which the function has a value and a slope: the nearest of a grid.
+
+        Parameters
+        ----------
+        start : one or two numbers, optional
+            The wanted start, which is returned if it is one; by default that of the surface.
+
+        Raises
+        ------
+        ValueError
+            If the function is defined nowhere on its domain.
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> surface = ol.problems.Surface("x - log(x) + y**2")
+        >>> surface.nearest_defined()
+        (0.15, 2.0)
+        """
+        wanted = self.start if start is None else self.checked_start(start)
+        if self._is_defined(wanted):
+            return wanted
+        axes = [
+            np.unique([at, *np.linspace(low, high, 41)])
+            for at, (low, high) in zip(wanted, self.domain, strict=True)
+        ]
+        points = np.stack([mesh.reshape(-1) for mesh in np.meshgrid(*axes)], axis=1)
+        points = points[np.isfinite(self.values(*points.T))]
+        lengths = np.array([high - low for low, high in self.domain])
+        distances = np.abs((points - np.array(wanted)) / lengths).sum(axis=1)
+        for i in np.argsort(distances, kind="stable"):
+            point: Point = tuple(np.round(points[i], 12).tolist())
+            if self._is_defined(point):
+                return point
+        raise ValueError(
+            f"{self.title} has no value and slope anywhere on {self.domain}; give another domain: "
+            "ol.problems.Surface(f, domain=[(0, 1), (0, 1)])."
+        )
+
+    def _is_defined(self, point: Point) -> bool:
+        with np.errstate(all="ignore"):
+            value, gradient = self.value_and_gradient(point)
+        return bool(np.isfinite(value) and np.isfinite(gradient).all())
 
     def values(self, *coordinates: Any) -> np.ndarray:
         """Return the values at many points, also if the function takes one point at a time.
@@ -228,12 +288,15 @@ class Surface:
         """Value and gradient as a plan, if the function promises to be repeatable."""
         if not self.repeatable:
             return None
-        try:
-            start = [np.float64(c) for c in self.start]
-            plan = capture_value_and_grad(self.function, *start)
-        except CaptureRefusedError:
+        if isinstance(self.function, OfVector):  # replayed on many points, a sum would mix them
             return None
-        return plan if np.shape(plan.replay(*start)[0]) == () else None
+        start = [np.float64(c) for c in self.start]
+        with np.errstate(all="ignore"):  # a formula may not be defined at the usual start
+            try:
+                plan = capture_value_and_grad(self.function, *start)
+            except CaptureError:
+                return None
+            return plan if np.shape(plan.replay(*start)[0]) == () else None
 
     def run(self, start: Any = None, seed: int = 0) -> SurfaceRun:
         """Return a point on the surface that an optimizer can move."""
@@ -268,6 +331,12 @@ class SurfaceRun:
     ----------
     parameters : list of Parameter
         One, named "point", of dtype float64.
+    evaluate : callable
+        Maps the coordinates to the value and the gradient.
+    on_floats : bool
+        Whether `evaluate` takes Python's floats.
+    noise : Noise or None
+        Added to the gradient.
     """
 
     accuracy: float | None = None
@@ -277,22 +346,22 @@ class SurfaceRun:
         self.point = Parameter(np.array(start, dtype=float), name="point")
         self.parameters = [self.point]
         plan = surface.plan
-        self._evaluate = surface.differentiate if plan is None else plan.replay
-        self._on_floats = plan is not None and _takes_floats(plan)
-        self._noise = Noise(surface.noise, surface.dimension, seed) if surface.noise else None
+        self.evaluate = surface.differentiate if plan is None else plan.replay
+        self.on_floats = plan is not None and _takes_floats(plan)
+        self.noise = Noise(surface.noise, surface.dimension, seed) if surface.noise else None
         self._leaf = self.point.node
         self._leaves = [self._leaf]
 
     def backward(self, step: int) -> Any:
         """Compute the loss at the point, and set the gradient of the point."""
         point = self.point.data
-        if self._on_floats:
+        if self.on_floats:
             point = point.tolist()
-        value, *gradient = self._evaluate(*point)
-        if self._on_floats:
+        value, *gradient = self.evaluate(*point)
+        if self.on_floats:
             value = np.float64(value)
         g = np.array(gradient)
-        self._leaf.grad = g if self._noise is None else g + self._noise.at(step)
+        self._leaf.grad = g if self.noise is None else g + self.noise.at(step)
         if events.backward_finished.listeners:
             events.backward_finished.publish(value, self._leaves)
         return value
@@ -319,26 +388,6 @@ def _takes_floats(plan: Plan) -> bool:
         else isinstance(step.function, np.ufunc)
         for step in plan.instructions
     )
-
-
-def _count_arguments(function: Callable[..., Any]) -> int:
-    """Return how many numbers a function takes, 1 or 2."""
-    if isinstance(function, np.ufunc):
-        return function.nin
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return 2
-    if any(p.kind == p.VAR_POSITIONAL for p in parameters):
-        return 2
-    places = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    needed = sum(p.default is p.empty for p in places)
-    if needed > 2 or not places:
-        raise TypeError(
-            f"{getattr(function, '__name__', function)!r} takes {needed} numbers; a surface is a "
-            "function f(x, y), a curve a function f(x)."
-        )
-    return needed or min(len(places), 2)
 
 
 def _format_point(point: Any) -> str:

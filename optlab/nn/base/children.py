@@ -237,19 +237,19 @@ class Structure:
         return _unique(found) if remove_duplicate else found
 
     def parameters(self, include_sublayers: bool = True) -> list[Parameter]:
-        """Return all parameters; those without a name get their qualified name as name.
+        """Return all parameters; those without a name have from then on a structural one.
 
         Examples
         --------
         >>> import optlab as ol
         >>> ol.seed(0)
-        >>> [p.name for p in ol.nn.Linear(2, 3).parameters()]
+        >>> [p.structural_name for p in ol.nn.Linear(2, 3).parameters()]
         ['weight', 'bias']
         """
         found = []
         for where, parameter in self.named_parameters(include_sublayers=include_sublayers):
-            if parameter.name is None:
-                parameter.name = where
+            if parameter.structural_name is None:
+                parameter.structural_name = where
             found.append(parameter)
         return found
 

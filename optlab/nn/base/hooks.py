@@ -60,6 +60,14 @@ class Hooks:
         self.after: list[_Entry] = []
         self.backward: list[_Entry] = []
 
+    def mapped(self, replaced: Callable[[Any], Any]) -> Hooks:
+        """Return hooks in the same order, each in place of one of these."""
+        made = Hooks()
+        for name, entries in vars(self).items():
+            new = [_Entry(replaced(entry.hook), entry.with_kwargs) for entry in entries]
+            setattr(made, name, new)
+        return made
+
     def run(self, layer: Any, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Call `forward` with all hooks around it."""
         for entry in list(self.before):

@@ -6,21 +6,19 @@ calls.
 
 from __future__ import annotations
 
-import itertools
-import re
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from reprlib import recursive_repr
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from optlab.autograd.tensor.creation import DEFAULT_DTYPE, ones
+from optlab.autograd.tensor.creation import DEFAULT_DTYPE, ones, read_shape
 from optlab.autograd.tensor.tensor import Tensor
 from optlab.backend.dtypes import dtype_named
+from optlab.backend.text import encodable
+from optlab.backend.wrong_arguments import INTERNAL, explanation
 from optlab.nn.base.children import named_values
 from optlab.nn.base.hooks import Hookable
+from optlab.nn.base.names import UniqueName, snake_case
 from optlab.nn.base.param_attr import make_parameter
 from optlab.nn.base.parameter import Parameter
 from optlab.nn.base.state_dict import State
@@ -45,8 +43,6 @@ _CALLED_HERE = {
     "cuda": "to('gpu')",
     "cpu": "to('cpu')",
 }
-
-_instances: dict[str, Iterator[int]] = defaultdict(itertools.count)
 
 
 class Layer(State, Hookable):
@@ -85,13 +81,11 @@ class Layer(State, Hookable):
 
     # Class attributes, so that a subclass which does not call super().__init__() works too.
     training: bool = True
-    _name_scope: str | None = None
-    _full_name: str | None = None
+    _unique_name: UniqueName | None = None
     _dtype: str = DEFAULT_DTYPE.name
 
     def __init__(self, name_scope: str | None = None, dtype: Any = DEFAULT_DTYPE) -> None:
-        if name_scope is not None:
-            self._name_scope = name_scope
+        self._unique_name = UniqueName(name_scope or snake_case(type(self).__name__))
         if dtype != DEFAULT_DTYPE:
             self._dtype = dtype_named(dtype).name
 
@@ -103,9 +97,17 @@ class Layer(State, Hookable):
 
     def __call__(self, *inputs: Any, **options: Any) -> Any:
         """Run `forward` and the hooks around it."""
-        if self._hooks is None:
-            return self.forward(*inputs, **options)
-        return self._hooks.run(self, inputs, options)
+        try:
+            if self._hooks is None:
+                return self.forward(*inputs, **options)
+            return self._hooks.run(self, inputs, options)
+        except INTERNAL as error:
+            given = (self, *inputs)
+            forward = type(self).forward
+            said = explanation(error, type(self).__name__, forward, given, options, skip=1)
+            if said is None:
+                raise
+            raise said from error
 
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(vars(self).get(name), Parameter) and not isinstance(
@@ -135,6 +137,13 @@ class Layer(State, Hookable):
                 name=name,
                 obj=self,
             )
+
+    def guarded(self) -> dict[str, Any]:
+        """Return the attributes that a captured call depends on, but for what it computes."""
+        hooks = () if self._hooks is None else self._hooks.before
+        owners = [getattr(entry.hook, "__self__", None) for entry in hooks]
+        left = {"_unique_name", "_full_name", *(getattr(x, "computed", None) for x in owners)}
+        return {name: x for name, x in vars(self).items() if name not in left}
 
     # Training and evaluation --------------------------------------------------------------------
 
@@ -206,15 +215,28 @@ class Layer(State, Hookable):
         Parameter ([0., 0.], dtype=float32, requires_grad=True)
         """
         default = default_initializer or (Constant(0.0) if is_bias else XavierUniform())
-        lengths = tuple(int(length) for length in np.atleast_1d(shape))
-        return make_parameter(lengths, attr, "attr", dtype or self._dtype, default)
+        lengths = read_shape(shape)
+        return make_parameter(
+            self._own_name(), lengths, attr, "attr", dtype or self._dtype, default, None, is_bias
+        )
+
+    def _new_parameter(
+        self, shape: tuple[int, ...], attr: Any, argument: str, dtype: Any, default: Initializer,
+        name: str | None = None,
+    ) -> Parameter | None:  # fmt: skip
+        """Create a parameter from the value of ``weight_attr=`` or ``bias_attr=``."""
+        is_bias = argument.startswith("bias")
+        return make_parameter(
+            self._own_name(), shape, attr, argument, dtype, default, name, is_bias
+        )
 
     # Display ------------------------------------------------------------------------------------
 
     def full_name(self) -> str:
         """Return a name that is unique in this process, such as ``"linear_0"``.
 
-        Layers are numbered in the order of their first call of this method.
+        The layers of a class are numbered in the order in which they are made. A copy gets a
+        number of its own.
 
         Examples
         --------
@@ -224,11 +246,12 @@ class Layer(State, Hookable):
         >>> MyBlock().full_name(), MyBlock().full_name()
         ('my_block_0', 'my_block_1')
         """
-        if self._full_name is None:
-            words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(self).__name__).lower()
-            base = self._name_scope or words
-            self._full_name = f"{base}_{next(_instances[base])}"
-        return self._full_name
+        return str(self._own_name())
+
+    def _own_name(self) -> UniqueName:
+        if self._unique_name is None:  # of a class whose __init__ does not call that of Layer
+            self._unique_name = UniqueName(snake_case(type(self).__name__))
+        return self._unique_name
 
     def summary(self, *inputs: Any, **options: Any) -> Summary:
         """Run forward and tabulate the output, parameters and saved bytes of each layer.
@@ -287,4 +310,4 @@ class Layer(State, Hookable):
     def _repr_html_(self) -> str:
         from optlab.nn.base.html import layer_page
 
-        return layer_page(self)
+        return encodable(layer_page(self))

@@ -6,6 +6,7 @@ from typing import Any
 
 from optlab.autograd.tensor.creation import read_shape
 from optlab.backend.dtypes import dtype_named, is_floating
+from optlab.nn.base.names import UniqueName
 from optlab.nn.base.parameter import Parameter
 from optlab.nn.initializer import Constant, Initializer, XavierUniform
 
@@ -16,7 +17,7 @@ class ParamAttr:
     Parameters
     ----------
     name : str, optional
-        Name in traces and errors.
+        Its name, also in states and traces; by default a generated one.
     initializer : Initializer, optional
         Initializer; by default that of the layer.
     learning_rate : float
@@ -98,17 +99,19 @@ def as_attr(attr: Any, argument: str = "attr") -> ParamAttr | None:
 
 
 def make_parameter(
-    shape: tuple[int, ...], attr: Any, argument: str, dtype: Any, default: Initializer,
-    name: str | None = None,
+    owner: UniqueName, shape: tuple[int, ...], attr: Any, argument: str, dtype: Any,
+    default: Initializer, name: str | None = None, is_bias: bool = False,
 ) -> Parameter | None:  # fmt: skip
-    """Create a parameter of a layer from the value of ``weight_attr=``; None for False."""
+    """Create a parameter of `owner` from the value of ``weight_attr=``; None for False."""
     settings = as_attr(attr, argument)
     if settings is None:
         return None
     initializer = settings.initializer or default
+    values = initializer(shape, dtype)
+    called: Any = settings.name or name or owner.of_parameter(is_bias)
     return Parameter(
-        initializer(shape, dtype),
-        name=settings.name or name,
+        values,
+        name=called,
         trainable=settings.trainable,
         learning_rate=settings.learning_rate,
         regularizer=settings.regularizer,
@@ -139,7 +142,7 @@ def create_parameter(
     shape : list or tuple of int
     dtype : str or dtype
     name : str, optional
-        Name in traces and errors; one in `attr` takes precedence.
+        Its name; one in `attr` takes precedence. By default ``"create_parameter_0.w_0"``, unique.
     attr : ParamAttr, str or Initializer, optional
         Settings, name or initializer.
     is_bias : bool
@@ -165,5 +168,8 @@ def create_parameter(
         raise TypeError(
             f"create_parameter: default_initializer must be an initializer; got {default!r}."
         )
-    parameter = make_parameter(read_shape(shape), attr, "attr", dtype, default, name)
+    owner = UniqueName("create_parameter")
+    parameter = make_parameter(
+        owner, read_shape(shape), attr, "attr", dtype, default, name, is_bias
+    )
     return require_parameter(parameter, "create_parameter", "attr")

@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.tape.nodes import leaf_for
+from optlab.autograd.tensor.conversions import as_setting
 from optlab.autograd.tensor.creation import DEFAULT_DTYPE, to_tensor
 from optlab.autograd.tensor.tensor import Tensor
-from optlab.backend.arrays import as_float, on_host
+from optlab.backend.arrays import on_host
+from optlab.backend.call_recorder import here
+from optlab.nn.base.names import GeneratedName, UniqueName
 
 
 class Parameter(Tensor):
@@ -21,7 +24,8 @@ class Parameter(Tensor):
     data : array_like
         Initial value, copied; integers become float32.
     name : str, optional
-        Name in traces and errors. A layer names its parameters by their attributes.
+        Its name, also in states and traces. By default `name` is a generated one, and states and
+        traces use `structural_name`.
     trainable : bool
         Whether it collects a gradient and is updated.
     learning_rate : float
@@ -36,9 +40,17 @@ class Parameter(Tensor):
     >>> import optlab as ol
     >>> ol.Parameter([1.0, 2.0], name="w")
     Parameter 'w' ([1., 2.], dtype=float32, requires_grad=True)
+
+    A parameter of a layer has a unique name, as in Paddle; the model's name of it is another:
+
+    >>> layer = ol.nn.Linear(3, 2)
+    >>> layer.bias.name == f"{layer.full_name()}.b_0"
+    True
+    >>> [p.structural_name for p in layer.parameters()]
+    ['weight', 'bias']
     """
 
-    __slots__ = ("_learning_rate", "_name", "_regularizer", "need_clip")
+    __slots__ = ("_generated", "_learning_rate", "_name", "_place", "_regularizer", "need_clip")
 
     def __init__(
         self, data: Any, name: str | None = None, trainable: bool = True,
@@ -49,24 +61,46 @@ class Parameter(Tensor):
             array = array.astype(DEFAULT_DTYPE)
         super().__init__(array)
         node = leaf_for(array)
-        node.name = name
         if trainable:
             self.node = node
-        self.name = name
+        generated = name if isinstance(name, GeneratedName) else None
+        self._generated = generated or UniqueName("parameter").of_parameter()
+        self._place: str | None = None
+        self.name = None if generated else name
         self.learning_rate = learning_rate
         self.regularizer = regularizer
         self.need_clip = need_clip
 
     @property
-    def name(self) -> str | None:
-        """Name in traces and errors."""
-        return self._name
+    def name(self) -> str:
+        """The given name, else a generated one that is unique, such as ``"linear_0.w_0"``.
+
+        Predicates such as ``exclude_from_weight_decay_fn`` of `Lamb` tell parameters apart by it.
+        """
+        return self._name or str(self._generated)
 
     @name.setter
     def name(self, name: str | None) -> None:
-        self._name = name
+        self._name = None if name == str(self._generated) else name  # p.name = p.name
+        self._label_node()
+
+    @property
+    def structural_name(self) -> str | None:
+        """The name in states and traces: the given one, else the qualified name in a model.
+
+        That is the name in the model whose `parameters` listed it first, such as ``"body.0.bias"``;
+        None before.
+        """
+        return self._name or self._place
+
+    @structural_name.setter
+    def structural_name(self, place: str | None) -> None:
+        self._place = place
+        self._label_node()
+
+    def _label_node(self) -> None:
         if self.node is not None:
-            self.node.name = name
+            self.node.name = self.structural_name
 
     @property
     def learning_rate(self) -> float:
@@ -75,7 +109,7 @@ class Parameter(Tensor):
 
     @learning_rate.setter
     def learning_rate(self, value: float) -> None:
-        rate = as_float(value, "learning_rate")
+        rate = as_setting(value, "learning_rate")
         if not 0 <= rate < math.inf:
             raise ValueError(
                 f"a parameter's learning_rate must be finite and at least 0; got {rate!r}."
@@ -104,14 +138,17 @@ class Parameter(Tensor):
     @trainable.setter
     def trainable(self, wanted: bool) -> None:
         self.requires_grad = wanted
-        self.name = self._name
+        self._label_node()
 
     def numpy(self) -> np.ndarray:
         """Return a copy of the values: an optimizer overwrites the array itself."""
+        if here.recorder is not None:
+            return here.recorder.as_array(self)  # type: ignore[no-any-return]
         return np.array(on_host(self.data))
 
     def __repr__(self) -> str:
         body = super().__repr__().removeprefix(f"{type(self).__name__}(").rpartition(", dtype=")[0]
         body = body.replace("\n", "\n    ")  # the name of this class is longer than Tensor's
-        label = f" {self.name!r}" if self.name else ""
+        name = self.structural_name
+        label = f" {name!r}" if name else ""
         return f"Parameter{label} ({body}, dtype={self.dtype}, requires_grad={self.trainable})"

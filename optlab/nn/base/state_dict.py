@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,13 +12,16 @@ from optlab.autograd.tape import nodes
 from optlab.autograd.tape.nodes import leaf_for
 from optlab.autograd.tape.row_sparse import RowSparse
 from optlab.autograd.tensor import in_place
+from optlab.autograd.tensor.conversions import refuse_unrecorded
 from optlab.autograd.tensor.tensor import Tensor, raw
 from optlab.backend import events
+from optlab.backend.call_recorder import effect
 from optlab.backend.device import device_named, device_of, moved
 from optlab.backend.dtypes import dtype_named, is_floating
 from optlab.backend.text import comma_list
 from optlab.nn.base.children import Structure, named_values, qualified_name
 from optlab.nn.base.parameter import Parameter
+from optlab.plan.undisturbed import whole
 
 if TYPE_CHECKING:
     from typing import Self
@@ -72,6 +75,11 @@ class State(Structure):
         >>> model.state_dict()["0.bias"] is model[0].bias
         True
         """
+        if destination is not None and not isinstance(destination, MutableMapping):
+            raise TypeError(
+                "state_dict(destination) fills a dict; got "
+                f"{type(destination).__name__}. Leave it out for a new one."
+            )
         state = {} if destination is None else destination
         prefix = structured_name_prefix
         found: dict[str, Tensor] = {}
@@ -101,6 +109,7 @@ class State(Structure):
                 if isinstance(value, State) and id(value) not in path:  # may refer to its owner
                     yield from value._state(qualified_name(prefix, name), True, path)
 
+    @effect
     def set_state_dict(
         self, state_dict: Mapping[str, Any], use_structured_name: bool = True, strict: bool = True
     ) -> Keys:
@@ -115,7 +124,8 @@ class State(Structure):
         state_dict : mapping of str to Tensor or array
             The result of `state_dict`, of this layer or another, or of ``ol.load``.
         use_structured_name : bool
-            If False, parameters are matched by their own ``name``, not their qualified name.
+            If False, parameters are matched by the ``name`` that they were given, those without
+            one by their qualified name.
         strict : bool
             If False, names that only one of the two has are ignored, and returned.
 
@@ -131,6 +141,9 @@ class State(Structure):
             If names are missing or unexpected (if `strict`), a shape or dtype differs from the
             layer's, or two names of a shared parameter have different values. Nothing is written
             then, and the message lists all faults.
+        SilentDetachError
+            If a value depends on an argument of a running transform (`grad`, `vjp`, ...). Nothing
+            is written then.
 
         Notes
         -----
@@ -162,8 +175,12 @@ class State(Structure):
                 f"{type(self).__name__} cannot take this state dict; nothing was written.\n  "
                 + "\n  ".join(faults)
             )
-        for tensor, array in writes:
-            in_place.overwrite(tensor, array, "set_state_dict()")
+
+        def write() -> None:
+            for tensor, array in writes:
+                in_place.overwrite(tensor, array, "set_state_dict()")
+
+        whole(write)
         return Keys([], []) if strict else keys
 
     load_dict = set_state_dict
@@ -182,6 +199,7 @@ class State(Structure):
         """
         return self.set_state_dict(state_dict, strict=strict)
 
+    @effect
     def clear_gradients(self, set_to_zero: bool = True) -> None:
         """Clear the gradients of all parameters.
 
@@ -311,7 +329,7 @@ def _state_by_own_name(layer: State) -> dict[str, Tensor]:
     """Return the state by the parameters' own names, if they have one."""
     found: dict[str, Tensor] = {}
     for where, value in layer.state_dict().items():
-        name = getattr(value, "name", None) or where
+        name = getattr(value, "structural_name", None) or where
         if found.setdefault(name, value) is not value:
             raise ValueError(
                 f"two parameters are named {name!r}; load by their places, with "
@@ -347,6 +365,12 @@ def _match(
 
 def _checked_value(name: str, tensor: Tensor, value: Any) -> tuple[Any, str]:
     """Return the array to write and an empty text, or None and what does not fit."""
+    refuse_unrecorded(
+        value,
+        f"set_state_dict() with {name}",
+        "ol.nn.functional_call(layer, state, x) to differentiate with respect to its values; or "
+        "give value.detach()",
+    )
     array = raw(value)
     if not hasattr(array, "dtype"):
         try:

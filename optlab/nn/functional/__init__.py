@@ -3,6 +3,8 @@
 Everywhere, ``name`` must be None: results have no names here.
 """
 
+from optlab.backend.foreign_arguments import hint as _hint
+from optlab.backend.wrong_arguments import explain_all as _explain_all
 from optlab.nn.functional.activation.erf import erf, gelu
 from optlab.nn.functional.activation.gates import gumbel_softmax, sequence_mask, swiglu
 from optlab.nn.functional.activation.rectifiers import (
@@ -136,6 +138,9 @@ __all__ = [
     "thresholded_relu", "triplet_margin_loss", "triplet_margin_with_distance_loss", "unfold",
     "upsample", "zeropad2d",
 ]  # fmt: skip
+
+# What users call says what is wrong with its arguments; layers call the functions themselves.
+_explain_all(globals(), _hint)
 
 
 def __dir__() -> list[str]:

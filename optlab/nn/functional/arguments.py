@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from optlab.autograd.rules.reductions import aggregates
+from optlab.autograd.tensor.conversions import is_tracked
 from optlab.autograd.tensor.creation import DEFAULT_DTYPE
 from optlab.autograd.tensor.tensor import Tensor, raw
-from optlab.backend.arrays import as_array, constants_beside, placed_beside, unwrapped
+from optlab.backend.arrays import as_array, as_float, constants_beside, placed_beside, unwrapped
 from optlab.backend.dtypes import is_floating
+from optlab.backend.ensemble import EnsembleArray
 from optlab.backend.text import or_list
+from optlab.nn.functional.blocks import cut, for_each, ones
+from optlab.plan.sizes import cores
 
 #: From this size on, `clip` is faster than NumPy's maximum with a number.
 MANY = 10_000
@@ -26,6 +31,15 @@ def scores(x: Any) -> Tensor:
         return x
     t: Tensor = x if isinstance(x, Tensor) else Tensor(as_array(x))
     return t if is_floating(t.dtype) else t.astype(DEFAULT_DTYPE)
+
+
+def setting_beside(x: Any, value: Any, name: str) -> Any:
+    """Return a setting as a float; one that needs a gradient as a Tensor in the dtype of `x`."""
+    if not is_tracked(value):
+        return as_float(value, name)
+    if value.size != 1:
+        raise TypeError(f"{name} must be one number; got a Tensor of shape {value.shape}.")
+    return value.reshape(()).astype(x.dtype)
 
 
 def bounded(x: Any, low: float, high: float) -> Any:
@@ -56,42 +70,39 @@ def given_with(x: Any, given: Any, what: str) -> Any:
 #: Elements of a block: enough that the calls cost nothing, few enough for the cache.
 BLOCK = 3 << 13
 
+#: From so many elements on compiled loops share an array among the cores, at most so many.
+SHARED = 1 << 20
+MOST_CORES = 8
 
-def in_blocks(function: Callable[..., Any], *arrays: Any, out: Any = None) -> Any:
-    """Evaluate an element-wise function, block by block on large NumPy arrays.
+
+def in_blocks(
+    fill: Callable[..., None], out: Any, *arrays: Any, block: int = BLOCK, shared: bool = False
+) -> Any:
+    """Fill an array by an element-wise function, block by block if it is large; return it.
 
     Temporary arrays of a formula are then as small as a block. `out` may be one of the arrays.
+    Compiled functions may be `shared` among all cores, with large blocks. NumPy's, which need
+    Python's lock for each pass over a block, take twice as long on two cores as on one.
 
     Examples
     --------
-    >>> in_blocks(lambda x: x * x, np.arange(3.0))
+    >>> in_blocks(lambda out, x: np.multiply(x, x, out), np.empty(3), np.arange(3.0))
     array([0., 1., 4.])
     """
-    first = arrays[0]
-    for x in arrays:
-        if type(x) is not np.ndarray or x.size <= BLOCK or x.shape != first.shape:
-            break
-        if not x.flags.c_contiguous:
-            break
-    else:
-        made = np.empty_like(first) if out is None else out
-        flat = made.reshape(-1)
-        lines = [x.reshape(-1) for x in arrays]
-        for start in range(0, flat.size, BLOCK):
-            block = slice(start, start + BLOCK)
-            flat[block] = function(*[line[block] for line in lines])
-        return made
-    found = function(*arrays)
-    if out is not None:
-        out[...] = found
-    return found
+    for x in (out, *arrays):
+        if x.size <= BLOCK or x.shape != out.shape or not x.flags.c_contiguous:
+            fill(out, *arrays)
+            return out
+    lines = [x.reshape(-1) for x in (out, *arrays)]
 
+    def part(whole: slice) -> None:
+        for start in range(whole.start, whole.stop, block):
+            piece = slice(start, min(start + block, whole.stop))
+            fill(*[line[piece] for line in lines])
 
-@lru_cache(maxsize=64)
-def _ones(length: int, dtype: Any) -> Any:
-    ones = np.ones(length, dtype)
-    ones.flags.writeable = False
-    return ones
+    many = shared and out.size >= SHARED
+    for_each(part, cut(out.size, min(cores(), MOST_CORES) if many else 1))
+    return out
 
 
 _BY_PRODUCTS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -103,13 +114,41 @@ def total(x: Any, axis: int) -> Any:
     Along the last axis a product with ones takes a third of the time of a sum.
     """
     if type(x) is np.ndarray and x.dtype in _BY_PRODUCTS and axis in (-1, x.ndim - 1):
-        return (x @ _ones(x.shape[-1], x.dtype))[..., None]
+        return (x @ ones(x.shape[-1], x.dtype))[..., None]
+    if type(x) is EnsembleArray and axis in (-1, x.ndim - 1):  # each member as by itself
+        return EnsembleArray(total(x.members, -1), x.level)
     return np.add.reduce(x, axis=axis, keepdims=True)
+
+
+def total_steps(x: Any) -> Any:
+    """Yield the calls of which `total` of the rows of a NumPy matrix consists, for `elementary`."""
+    if x.dtype in _BY_PRODUCTS:
+        sums = yield np.matmul, x, ones(x.shape[-1], x.dtype)
+        return (yield operator.getitem, sums, (..., None))
+    return (yield np.add.reduce, x, 1, None, None, True)
+
+
+def largest(x: Any, axis: int) -> Any:
+    """Return the maximum along an axis, keeping dimensions.
+
+    NumPy takes 50 ns for each short row. Of an ensemble, which has many, the rows are put side by
+    side first: 2048 rows of 10 classes take 14 us in place of 94.
+    """
+    if type(x) is EnsembleArray and type(x.members) is np.ndarray and axis in (-1, x.ndim - 1):
+        members = x.members
+        if 0 < members.shape[-1] <= _SHORT and members.dtype.itemsize >= 4:
+            columns = np.ascontiguousarray(np.moveaxis(members, -1, 0))
+            return EnsembleArray(np.maximum.reduce(columns, axis=0)[..., None], x.level)
+    return aggregates.MAX.forward(x, axis=axis, keepdims=True)
+
+
+#: Rows that are shorter are put side by side.
+_SHORT = 32
 
 
 def total_of_rows(x: Any) -> Any:
     """Return the sum of the rows of a NumPy matrix, by a product with ones as in `total`."""
-    return _ones(len(x), x.dtype) @ x if x.dtype in _BY_PRODUCTS else np.add.reduce(x, axis=0)
+    return ones(len(x), x.dtype) @ x if x.dtype in _BY_PRODUCTS else np.add.reduce(x, axis=0)
 
 
 def inner(a: Any, b: Any, axis: int) -> Any:

@@ -11,12 +11,14 @@ import numpy as np
 from optlab.autograd.operation import rule
 from optlab.autograd.rules import random
 from optlab.autograd.rules.reductions import aggregates
+from optlab.autograd.tensor.conversions import as_setting
 from optlab.autograd.tensor.tensor import Tensor, apply_several, raw
 from optlab.backend import events
-from optlab.backend.arrays import as_float, constants_beside
+from optlab.backend.arrays import constants_beside
 from optlab.backend.dtypes import is_floating
 from optlab.backend.random import next_key
-from optlab.nn.functional.arguments import given_with, inner, no_name, scores, total
+from optlab.nn.functional.arguments import given_with, inner, no_name, scores, setting_beside, total
+from optlab.nn.functional.blocks import cut, for_each, rounds_for
 
 
 def _heads_first(x: Any) -> Any:
@@ -38,9 +40,14 @@ def masked(similarity: Any, mask: Any) -> Any:
 
 
 @lru_cache(maxsize=16)
-def _causal_mask(length: int, source: int, dtype: Any) -> Any:
-    """Return the additive causal mask, by which query i attends to positions 0 ... i only."""
-    mask = np.where(np.tri(length, source) > 0, 0.0, -np.inf).astype(dtype)
+def _causal_mask(length: int, source: int, dtype: Any, factor: bool = False) -> Any:
+    """Return the causal mask, by which query i attends to positions 0 ... i only.
+
+    It is added to scores: 0 or -infinity. As a `factor` it multiplies weights: 1 or 0.
+    """
+    mask = np.tri(length, source, dtype=dtype)
+    if not factor:
+        mask = np.where(mask > 0, 0.0, -np.inf).astype(dtype)
     mask.flags.writeable = False
     if events.array_kept.listeners:
         events.array_kept.publish(mask, "causal mask", "data", "")
@@ -55,8 +62,27 @@ def _similarity(query: Any, key: Any, mask: Any, scale: float, causal: bool) -> 
     return masked(found, mask)
 
 
+#: The width of a product that takes as long as exp and the sums do, for each score.
+_WIDTH_OF_EXP = 64
+
 #: exp of scores of at most this magnitude, and its sums, neither overflow nor underflow in float32.
 _SMALL = 40.0
+
+
+def _bounded_weights(query: Any, key: Any, scale: float, causal: bool, level: Any = None) -> Any:
+    """Return exp(scores - level) where no maximum need be subtracted, else None.
+
+    The mask multiplies the weights: exp takes twice as long for -infinity.
+    """
+    if not _are_bounded(query, key, scale):
+        return None
+    weights = _similarity(query, key, None, scale, False)
+    if level is not None:
+        weights -= level
+    np.exp(weights, out=weights)
+    if causal:
+        weights *= _causal_mask(*weights.shape[-2:], weights.dtype, True)
+    return weights
 
 
 def _are_bounded(query: Any, key: Any, scale: float) -> bool:
@@ -83,12 +109,12 @@ def _attend_masked(
     query: Any, key: Any, value: Any, mask: Any, scale: float, causal: bool, rate: float, draw: Any
 ) -> Any:
     """Return the output and the log-sum-exp of the scores of each query."""
-    found = _similarity(query, key, mask, scale, causal)
-    if mask is None and _are_bounded(query, key, scale):  # no maximum need be subtracted
-        weights = np.exp(found, out=found)
+    weights = None if mask is not None else _bounded_weights(query, key, scale, causal)
+    if weights is not None:
         sums = total(weights, -1)
         level = np.log(sums)
     else:
+        found = _similarity(query, key, mask, scale, causal)
         top = aggregates.MAX.forward(found, axis=-1, keepdims=True)
         top = np.where(top == -np.inf, 0.0, top)
         weights = np.exp(found - top)
@@ -108,7 +134,9 @@ def _attend_masked_back(
     causal: bool, rate: float, draw: Any,
 ) -> Any:  # fmt: skip
     out, level = y
-    weights = np.exp(_similarity(query, key, mask, scale, causal) - level)
+    weights = None if mask is not None else _bounded_weights(query, key, scale, causal, level)
+    if weights is None:
+        weights = np.exp(_similarity(query, key, mask, scale, causal) - level)
     arrived = _heads_first(g[0])
     by_value = None
     if needs[2]:
@@ -129,17 +157,58 @@ def _attend_masked_back(
     )
 
 
-def _attend(query: Any, key: Any, value: Any, **static: Any) -> Any:
-    return _attend_masked(query, key, value, None, **static)
+def _parts(query: Any, key: Any, value: Any, rate: float) -> list[slice]:
+    """Return the parts of a batch to be computed at a time: one unless there is much to do."""
+    given = (query, key, value)
+    plain = all(type(x) is np.ndarray and x.ndim > 3 for x in given)
+    if not plain or rate or len({len(x) for x in given}) > 1:
+        return []
+    length, source = query.shape[-3], key.shape[-3]
+    wide = query.shape[-1] + value.shape[-1] + _WIDTH_OF_EXP
+    rounds = rounds_for(2 * math.prod(query.shape[:-3]) * query.shape[-2] * length * source * wide)
+    return cut(len(query), rounds) if rounds > 1 else []
+
+
+def _attend(
+    query: Any, key: Any, value: Any, scale: float, causal: bool, rate: float, draw: Any
+) -> Any:
+    parts = _parts(query, key, value, rate)
+    if len(parts) < 2:
+        return _attend_masked(query, key, value, None, scale, causal, rate, draw)
+
+    def part(b: slice) -> Any:
+        return _attend_masked(query[b], key[b], value[b], None, scale, causal, rate, draw)
+
+    return _joined(for_each(part, parts))
+
+
+def _joined(found: list[Any]) -> Any:
+    """Return arrays of a batch from those of its parts."""
+    return tuple(
+        None if arrays[0] is None else np.concatenate(arrays) for arrays in zip(*found, strict=True)
+    )
 
 
 def _attend_back(
     g: Any, query: Any, key: Any, value: Any, y: Any, needs: Any, scale: float, causal: bool,
     rate: float, draw: Any,
 ) -> Any:  # fmt: skip
-    return _attend_masked_back(
-        g, query, key, value, None, y, needs, scale, causal, rate, draw
-    )[:3]  # fmt: skip
+    parts = _parts(query, key, value, rate)
+    if len(parts) < 2:
+        return _attend_masked_back(
+            g, query, key, value, None, y, needs, scale, causal, rate, draw
+        )[:3]  # fmt: skip
+
+    def part(b: slice) -> Any:
+        upper = {i: g[i][b] for i in range(2) if i in g}
+        outputs = y[0][b], y[1][b]
+        if 0 not in upper:
+            upper[0] = np.zeros_like(outputs[0])
+        return _attend_masked_back(
+            upper, query[b], key[b], value[b], None, outputs, needs, scale, causal, rate, draw
+        )[:3]  # fmt: skip
+
+    return _joined(for_each(part, parts))
 
 
 ATTEND = rule(
@@ -251,7 +320,7 @@ def scaled_dot_product_attention(
     no_name(name)
     if backend is not None:
         raise TypeError(f"scaled_dot_product_attention(backend={backend!r}) is not covered.")
-    rate = as_float(dropout_p, "dropout_p")
+    rate = as_setting(dropout_p, "dropout_p")
     if not 0 <= rate <= 1:
         raise ValueError(f"dropout_p must be a probability from 0 to 1; got {dropout_p!r}.")
     query, key, value = scores(query), scores(key), scores(value)
@@ -260,8 +329,13 @@ def scaled_dot_product_attention(
         group = query.shape[-2] // key.shape[-2]
         key, value = np.repeat(key, group, axis=-2), np.repeat(value, group, axis=-2)
     rate = rate if training else 0.0
+    factor = 1 / math.sqrt(query.shape[-1])
+    if scale is not None:
+        factor = setting_beside(query, scale, "scale")
+        if isinstance(factor, Tensor):
+            query, factor = query * factor, 1.0
     static = {
-        "scale": 1 / math.sqrt(query.shape[-1]) if scale is None else as_float(scale, "scale"),
+        "scale": factor,
         "causal": bool(is_causal),
         "rate": rate,
         "draw": next_key() if rate else None,

@@ -8,8 +8,9 @@ import numpy as np
 
 from optlab.autograd.operation import rule
 from optlab.autograd.rules.guarded import where_mask
+from optlab.autograd.tensor.conversions import as_setting
 from optlab.autograd.tensor.tensor import Tensor, apply
-from optlab.nn.functional.arguments import no_name, scores
+from optlab.nn.functional.arguments import no_name, scores, setting_beside
 
 
 def _norm(x: Any, axis: int) -> Any:
@@ -65,7 +66,7 @@ def normalize(
         raise ValueError(f"normalize got axis={axis!r} for x of shape {x.shape}.")
     if p == 2:
         return apply(UNIT, (x,), {"axis": axis, "epsilon": float(epsilon)})
-    norm = np.linalg.norm(x, ord=p, axis=axis, keepdims=True)
+    norm = np.linalg.norm(x, ord=as_setting(p, "p"), axis=axis, keepdims=True)
     return x / np.maximum(norm, float(epsilon))  # type: ignore[no-any-return]
 
 
@@ -122,8 +123,9 @@ def pairwise_distance(
     5.0
     """
     no_name(name)
-    difference = scores(x) - scores(y) + float(epsilon)
-    return np.linalg.norm(difference, ord=p, axis=-1, keepdims=keepdim)  # type: ignore[no-any-return]
+    x = scores(x)
+    difference = x - scores(y) + setting_beside(x, epsilon, "epsilon")
+    return np.linalg.norm(difference, ord=as_setting(p, "p"), axis=-1, keepdims=keepdim)  # type: ignore[no-any-return]
 
 
 def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None, name: None = None) -> Tensor:

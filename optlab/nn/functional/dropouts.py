@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.rules import random as rules
+from optlab.autograd.tensor.conversions import as_setting
 from optlab.autograd.tensor.creation import DEFAULT_DTYPE
 from optlab.autograd.tensor.tensor import Tensor
-from optlab.backend.arrays import as_array, as_float
+from optlab.backend.arrays import as_array
 from optlab.backend.dtypes import is_floating
 from optlab.backend.random import next_key
 from optlab.nn.docstrings import documented_like
@@ -52,7 +53,7 @@ def dropout(
     Tensor([1., 1., 1., 1., 1., 1.], dtype=float32)
     """
     no_name(name)
-    rate = as_float(p, "p")
+    rate = as_setting(p, "p")
     if not 0 <= rate <= 1:
         raise ValueError(f"dropout takes a probability p from 0 to 1; got {p!r}.")
     if mode not in ("upscale_in_train", "downscale_in_infer"):
@@ -172,7 +173,7 @@ def alpha_dropout(x: Any, p: float = 0.5, training: bool = True, name: None = No
     Tensor([1., 1.], dtype=float32)
     """
     no_name(name)
-    rate = as_float(p, "p")
+    rate = as_setting(p, "p")
     if not 0 <= rate < 1:
         raise ValueError(f"alpha_dropout takes p from 0 to below 1; got {p!r}.")
     t = scores(x)

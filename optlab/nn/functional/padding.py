@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.rules.manipulation.padding import PAD
+from optlab.autograd.tensor.conversions import as_setting
 from optlab.autograd.tensor.tensor import Tensor, apply
-from optlab.backend.arrays import as_array, as_float
+from optlab.backend.arrays import as_array
 from optlab.nn.functional import windows
-from optlab.nn.functional.arguments import no_name
+from optlab.nn.functional.arguments import no_name, setting_beside
 
 #: The modes, with NumPy's names for them.
 MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
@@ -69,9 +70,11 @@ def pad(
         raise ValueError(f"pad takes a mode among {', '.join(map(repr, MODES))}; got {mode!r}.")
     widths = _widths(x, pad, mode, data_format, pad_from_left_axis)
     if mode == "constant":
-        number = as_float(value, "value")
+        number = setting_beside(x, value, "value")
+        if isinstance(number, Tensor):
+            return np.pad(x, widths, constant_values=number)  # type: ignore[return-value]
         return apply(PAD, (x,), {"pad_width": widths, "constant_values": number})
-    if as_float(value, "value") != 0:
+    if as_setting(value, "value") != 0:
         raise ValueError(f"pad with mode={mode!r} takes no value; got value={value!r}.")
     for length, width in zip(x.shape, widths, strict=True):
         most = {"reflect": length - 1, "circular": length, "replicate": max(width)}[mode]

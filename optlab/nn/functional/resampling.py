@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from optlab.autograd.tensor.conversions import as_setting, refuse_setting
 from optlab.autograd.tensor.tensor import Tensor, apply, raw
-from optlab.backend.arrays import as_float
 from optlab.nn.docstrings import documented_like
 from optlab.nn.functional.arguments import no_name, scores
 from optlab.nn.functional.pooling.pooling import as_bool
@@ -190,10 +190,11 @@ def _output_lengths(
     dims = len(lengths)
     if size is not None:
         return per_axis(size, dims, "size", call), [None] * dims
+    refuse_setting(scale_factor, "scale_factor", "size=[...], whole numbers")
     given = raw(scale_factor)
     given = given.tolist() if hasattr(given, "tolist") else given
     factors = list(given) if isinstance(given, (list, tuple)) else [given]
-    numbers = [as_float(factor, "scale_factor") for factor in factors]
+    numbers = [as_setting(factor, "scale_factor") for factor in factors]
     numbers = numbers * dims if len(numbers) == 1 else numbers
     if len(numbers) != dims or not all(0 < number < math.inf for number in numbers):
         raise ValueError(

@@ -5,7 +5,9 @@ inputs and outputs of a weight, follow from its shape: [in, out], or [out, in, .
 convolution, whose kernel size multiplies both.
 """
 
+from optlab.backend.foreign_arguments import hint as _hint
 from optlab.backend.namespaces import set_module as _set_module
+from optlab.backend.wrong_arguments import explain_all as _explain_all
 from optlab.nn.initializer.fans import (
     KaimingNormal,
     KaimingUniform,
@@ -29,6 +31,7 @@ __all__ = [
     "calculate_gain",
 ]  # fmt: skip
 
+_explain_all(globals(), _hint)
 _set_module(__name__)
 
 

@@ -78,6 +78,11 @@ class _Xavier(Initializer):
         fan_in, fan_out = _fans(shape)
         fan_in = fan_in if self.fan_in is None else self.fan_in  # type: ignore[assignment]
         fan_out = fan_out if self.fan_out is None else self.fan_out  # type: ignore[assignment]
+        if not fan_in + fan_out > 0:
+            raise ValueError(
+                f"{type(self).__name__} needs inputs or outputs: the fans of a weight of shape "
+                f"{shape} are {fan_in!r} and {fan_out!r}."
+            )
         return self.gain * math.sqrt(2 / (fan_in + fan_out))
 
 

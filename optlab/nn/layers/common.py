@@ -12,7 +12,7 @@ from optlab.autograd.tensor.creation import zeros
 from optlab.autograd.tensor.tensor import Tensor
 from optlab.nn import functional
 from optlab.nn.base.layer import Layer
-from optlab.nn.base.param_attr import make_parameter, parameter_name, require_parameter
+from optlab.nn.base.param_attr import parameter_name, require_parameter
 from optlab.nn.initializer import XavierUniform
 from optlab.nn.layers.configured import Configured
 
@@ -158,7 +158,7 @@ class Embedding(Layer):
             )
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.padding_idx, self.sparse = padding_idx, sparse
-        table = make_parameter(
+        table = self._new_parameter(
             (num_embeddings, embedding_dim), weight_attr, "weight_attr", dtype, XavierUniform(),
             parameter_name(name, "weight"),
         )  # fmt: skip

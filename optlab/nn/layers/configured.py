@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
 
+from optlab.backend.foreign_arguments import hint
+from optlab.backend.wrong_arguments import unknown_argument
 from optlab.nn.base.layer import Layer
 from optlab.nn.docstrings import Entry, complete_docstring
 from optlab.nn.functional.arguments import REDUCTIONS, check_reduction
@@ -78,7 +80,7 @@ class Configured(Layer):
         if function is None and not settings:
             return  # a class of the user, with a constructor of its own
         if function is not None:
-            cls._function = staticmethod(function)
+            cls._function = staticmethod(inspect.unwrap(function))  # its settings are known here
         own = inspect.get_annotations(cls)
         cls._settings = dict(cls._settings)
         for name, annotation in own.items():
@@ -103,7 +105,9 @@ class Configured(Layer):
         given = dict(zip(known, values, strict=False))
         for name, value in named.items():
             if name not in known:
-                raise TypeError(f"{call} has no argument {name!r}.")
+                raise TypeError(
+                    unknown_argument(cls.__name__, name, known, hint=hint(name, value, known))
+                )
             if name in given:
                 raise TypeError(f"{call} got {name} twice: by position and by name.")
             given[name] = value

@@ -159,7 +159,7 @@ class Sequential(_Ordered):
     >>> model = ol.nn.Sequential(ol.nn.Linear(4, 3), ol.nn.ReLU(), ol.nn.Linear(3, 2))
     >>> model(ol.ones([5, 4])).shape
     (5, 2)
-    >>> [parameter.name for parameter in model.parameters()]
+    >>> [parameter.structural_name for parameter in model.parameters()]
     ['0.weight', '0.bias', '2.weight', '2.bias']
     >>> model[1:]
     Sequential(

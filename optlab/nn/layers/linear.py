@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.tensor.tensor import Tensor
-from optlab.nn import functional
 from optlab.nn.base.layer import Layer
-from optlab.nn.base.param_attr import make_parameter, parameter_name, require_parameter
+from optlab.nn.base.param_attr import parameter_name, require_parameter
+from optlab.nn.functional.affine import linear
 from optlab.nn.initializer import Constant, Initializer, XavierUniform
 
 
@@ -24,7 +24,8 @@ class Linear(Layer):
         Settings, name or initializer of the parameters, by default Xavier uniform and zero.
         ``bias_attr=False`` omits the bias.
     name : str, optional
-        Prefix of the parameter names; by default they have their qualified names.
+        Prefix of the parameter names, as ``"fc"`` of ``"fc.weight"``; by default they have
+        generated ones, such as ``"linear_0.w_0"``.
     weight_initializer, bias_initializer : Initializer, optional
         Initializers unless `weight_attr` and `bias_attr` have them.
     dtype : str or dtype
@@ -52,19 +53,19 @@ class Linear(Layer):
                 )
         self.in_features, self.out_features = in_features, out_features
         start = weight_initializer or XavierUniform()
-        weight = make_parameter(
+        weight = self._new_parameter(
             (in_features, out_features), weight_attr, "weight_attr", dtype, start,
             parameter_name(name, "weight"),
         )  # fmt: skip
         self.weight = require_parameter(weight, "Linear", "weight_attr")
         start = bias_initializer or Constant(0.0)
-        self.bias = make_parameter(
+        self.bias = self._new_parameter(
             (out_features,), bias_attr, "bias_attr", dtype, start, parameter_name(name, "bias")
         )
 
     def forward(self, x: Any) -> Tensor:
         """Compute x W + b."""
-        return functional.linear(x, self.weight, self.bias)
+        return linear(x, self.weight, self.bias)
 
     def extra_repr(self) -> str:
         """Return the sizes."""

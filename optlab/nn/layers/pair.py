@@ -8,7 +8,7 @@ from typing import Any
 from optlab.autograd.tensor.tensor import Tensor
 from optlab.nn import functional
 from optlab.nn.base.layer import Layer
-from optlab.nn.base.param_attr import make_parameter, parameter_name, require_parameter
+from optlab.nn.base.param_attr import parameter_name, require_parameter
 from optlab.nn.initializer import Constant, Uniform
 from optlab.nn.layers.configured import Configured
 
@@ -43,12 +43,12 @@ class Bilinear(Layer):
         self.in1_features, self.in2_features = in1_features, in2_features
         self.out_features = out_features
         bound = 1 / math.sqrt(in1_features)
-        weight = make_parameter(
+        weight = self._new_parameter(
             (out_features, in1_features, in2_features), weight_attr, "weight_attr", dtype,
             Uniform(-bound, bound), parameter_name(name, "weight"),
         )  # fmt: skip
         self.weight = require_parameter(weight, "Bilinear", "weight_attr")
-        self.bias = make_parameter(
+        self.bias = self._new_parameter(
             (1, out_features), bias_attr, "bias_attr", dtype, Constant(0.0),
             parameter_name(name, "bias"),
         )  # fmt: skip

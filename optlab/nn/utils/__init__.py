@@ -1,6 +1,8 @@
 """Utilities for parameters: in-place clipping, vectors, reparameterization, PyTorch weights."""
 
+from optlab.backend.foreign_arguments import hint as _hint
 from optlab.backend.namespaces import missing as _missing
+from optlab.backend.wrong_arguments import explain_all as _explain_all
 from optlab.nn.utils.clips import clip_grad_norm_, clip_grad_value_
 from optlab.nn.utils.reparameterizations import remove_weight_norm, spectral_norm, weight_norm
 from optlab.nn.utils.torch_weights import from_torch
@@ -16,6 +18,8 @@ __all__ = [
     "vector_to_parameters",
     "weight_norm",
 ]
+
+_explain_all(globals(), _hint)
 
 
 def __getattr__(name: str) -> object:

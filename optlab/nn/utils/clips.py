@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.tape.row_sparse import RowSparse
+from optlab.autograd.tensor.conversions import as_setting
 from optlab.autograd.tensor.tensor import Tensor, raw
-from optlab.backend.arrays import as_float
+from optlab.backend.call_recorder import effect
 from optlab.backend.ensemble import members_of
 from optlab.nn.utils.vectors import devices_of, parameter_list
 
 
+@effect
 def clip_grad_norm_(
     parameters: Iterable[Tensor] | Tensor,
     max_norm: float,
@@ -70,7 +72,7 @@ def clip_grad_norm_(
     >>> [round(g, 4) for g in w.grad.tolist()]
     [0.6, 0.8]
     """
-    limit, p = as_float(max_norm, "max_norm"), as_float(norm_type, "norm_type")
+    limit, p = as_setting(max_norm, "max_norm"), as_setting(norm_type, "norm_type")
     if not 0 <= limit < math.inf:
         raise ValueError(f"max_norm must be finite and at least 0; got {limit!r}.")
     if not p >= 0:
@@ -102,6 +104,7 @@ def clip_grad_norm_(
     return Tensor(norm.astype(dtype))
 
 
+@effect
 def clip_grad_value_(parameters: Iterable[Tensor] | Tensor, clip_value: float) -> None:
     """Clip each element of the gradients of parameters to [-clip_value, clip_value], in place.
 
@@ -121,7 +124,7 @@ def clip_grad_value_(parameters: Iterable[Tensor] | Tensor, clip_value: float) -
     >>> w.grad.tolist()
     [1.0, -0.5]
     """
-    limit = as_float(clip_value, "clip_value")
+    limit = as_setting(clip_value, "clip_value")
     if not 0 <= limit < math.inf:
         raise ValueError(f"clip_value must be finite and at least 0; got {limit!r}.")
     for parameter, gradient, values in _gradients(parameters, "clip_grad_value_"):

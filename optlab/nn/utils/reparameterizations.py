@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,12 @@ import numpy as np
 from optlab.autograd.random.creation import randn
 from optlab.autograd.tape.grad_mode import learns, no_grad
 from optlab.autograd.tensor.tensor import Tensor, raw
+from optlab.backend.call_recorder import effect, here
 from optlab.backend.ensemble import EnsembleArray, EnsembleError
 from optlab.nn.base.layer import Layer
 from optlab.nn.base.parameter import Parameter
 from optlab.nn.docstrings import documented_like
+from optlab.nn.functional.norm.private_buffer import PrivateBuffer
 
 
 class _Reparameterization:
@@ -22,7 +25,7 @@ class _Reparameterization:
     what = ""
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name = self.computed = name
 
     def value(self, layer: Any) -> Any:
         """Compute the weight."""
@@ -30,11 +33,13 @@ class _Reparameterization:
 
     def before(self, layer: Any, inputs: Any) -> None:
         """Set the weight for this call."""
+        if here.recorder is not None:
+            here.recorder.undo.protect(layer)
         setattr(layer, self.name, self.value(layer))
 
     def after(self, layer: Any, inputs: Any, output: Any) -> None:
         """Detach the weight, which would keep the tape alive."""
-        setattr(layer, self.name, getattr(layer, self.name).detach())
+        _set_weight(layer, self.name, getattr(layer, self.name).detach())
 
     def install(self, layer: Layer) -> None:
         """Compute the weight, now and at each call."""
@@ -42,6 +47,11 @@ class _Reparameterization:
             setattr(layer, self.name, self.value(layer))
         layer.register_forward_pre_hook(self.before, prepend=True)
         layer.register_forward_post_hook(self.after)
+
+
+@effect
+def _set_weight(layer: Any, name: str, weight: Tensor) -> None:
+    setattr(layer, name, weight)
 
 
 def _reparameterizations_of(layer: Any, name: str) -> list[_Reparameterization]:
@@ -71,16 +81,30 @@ def _weight_to_replace(layer: Any, name: str, call: str) -> Parameter:
     return weight
 
 
-def _parameter_like(old: Parameter, data: Any, role: str) -> Parameter:
-    """Create a parameter with the settings of another."""
-    return Parameter(
+def _parameter_like(
+    old: Parameter, data: Any, rename: Callable[[str], str], generated: Any = None
+) -> Parameter:
+    """Create a parameter with the settings of another, its name changed by `rename`.
+
+    Its generated name is that of `old`, which it takes the place of, or the given one.
+    """
+    name: Any = old._generated if generated is None else generated
+    new = Parameter(
         Tensor(raw(data)),
-        name=f"{old.name}_{role}" if old.name else None,
+        name=name,
         trainable=old.trainable,
         learning_rate=old.learning_rate,
         regularizer=old.regularizer,
         need_clip=old.need_clip,
     )
+    if old.structural_name is None:
+        return new
+    renamed = rename(old.structural_name)
+    if old.name == old.structural_name:  # it was given that name
+        new.name = renamed
+    else:
+        new.structural_name = renamed
+    return new
 
 
 def _axis(dim: Any, weight: Any, call: str) -> int:
@@ -159,8 +183,9 @@ def weight_norm(layer: Any, name: str = "weight", dim: int | None = 0) -> Any:
     weight_normalization = _WeightNorm(name, axes)
     norms = weight_normalization.norm(weight.data).reshape(shape)
     delattr(layer, name)
-    setattr(layer, f"{name}_v", _parameter_like(weight, weight.data, "v"))
-    setattr(layer, f"{name}_g", _parameter_like(weight, norms, "g"))
+    setattr(layer, f"{name}_v", _parameter_like(weight, weight.data, "{}_v".format))
+    norm_name = layer._own_name().of_parameter()
+    setattr(layer, f"{name}_g", _parameter_like(weight, norms, "{}_g".format, norm_name))
     weight_normalization.install(layer)
     return layer
 
@@ -194,8 +219,7 @@ def remove_weight_norm(layer: Any, name: str = "weight") -> Any:
     hooks = layer._hooks
     for entries in (hooks.before, hooks.after):
         entries[:] = [e for e in entries if getattr(e.hook, "__self__", None) is not made[0]]
-    one = _parameter_like(v, weight, "")
-    one.name = v.name.removesuffix("_v") if v.name else None
+    one = _parameter_like(v, weight, lambda name: name.removesuffix("_v"))
     for part in (name, f"{name}_v", f"{name}_g"):
         delattr(layer, part)
     setattr(layer, name, one)
@@ -233,7 +257,12 @@ class _SpectralNorm(_Reparameterization):
 
     def iterate(self, layer: Any, matrix: Any, u: Any, v: Any) -> None:
         """Update the singular vectors by power iteration."""
-        if isinstance(matrix, EnsembleArray) and not isinstance(raw(u), EnsembleArray):
+        private = isinstance(u, PrivateBuffer) and isinstance(v, PrivateBuffer)
+        if (
+            isinstance(matrix, EnsembleArray)
+            and not isinstance(raw(u), EnsembleArray)
+            and not private
+        ):
             raise EnsembleError(
                 "spectral_norm in training brings its singular vectors up to date, but inside "
                 "ol.vmap each member has its own and the layer keeps one pair: call layer.eval()."
@@ -242,6 +271,10 @@ class _SpectralNorm(_Reparameterization):
         for _ in range(self.steps):
             right = self.unit(left @ matrix)
             left = self.unit(matrix @ right)
+        if private:
+            u.replace(left)
+            v.replace(right)
+            return
         with no_grad():
             u[...], v[...] = Tensor(left), Tensor(right)
 
@@ -300,7 +333,7 @@ def spectral_norm(
         for n in matrix.shape
     ]
     delattr(layer, name)
-    setattr(layer, f"{name}_orig", _parameter_like(weight, weight.data, "orig"))
+    setattr(layer, f"{name}_orig", _parameter_like(weight, weight.data, "{}_orig".format))
     for part, vector in zip("uv", vectors, strict=True):
         layer.register_buffer(f"{name}_{part}", Tensor(vector))
     normalization.install(layer)

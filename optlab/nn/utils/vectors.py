@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.tensor import in_place
+from optlab.autograd.tensor.conversions import refuse_unrecorded
 from optlab.autograd.tensor.tensor import Tensor, raw
 from optlab.backend.arrays import unwrapped
+from optlab.backend.call_recorder import effect
 from optlab.backend.device import device_of
 from optlab.nn.functional.arguments import given_with, no_name
 
@@ -68,6 +70,7 @@ def parameters_to_vector(parameters: Iterable[Tensor], name: None = None) -> Ten
     return vector  # type: ignore[no-any-return]
 
 
+@effect
 def vector_to_parameters(vec: Any, parameters: Iterable[Tensor], name: None = None) -> None:
     """Write the parts of a vector to parameters, in order.
 
@@ -95,6 +98,12 @@ def vector_to_parameters(vec: Any, parameters: Iterable[Tensor], name: None = No
     """
     no_name(name)
     given = parameter_list(parameters, "vector_to_parameters")
+    refuse_unrecorded(
+        vec,
+        "vector_to_parameters()",
+        "ol.nn.functional_call(layer, {'weight': vec[:n].reshape(shape), ...}, x) to differentiate "
+        "with respect to parameters; or give vec.detach()",
+    )
     total = sum(p.size for p in given)
     shape = np.shape(raw(vec))
     if shape != (total,):

@@ -2,6 +2,7 @@
 
 from optlab.backend.namespaces import missing as _missing
 from optlab.backend.namespaces import set_module as _set_module
+from optlab.backend.wrong_arguments import explain_all as _explain_all
 from optlab.optimizer.lr.base import LRScheduler
 from optlab.optimizer.lr.cosine import CosineAnnealingDecay, CosineAnnealingWarmRestarts
 from optlab.optimizer.lr.cyclic import CyclicLR, OneCycleLR
@@ -38,6 +39,7 @@ __all__ = [
     "StepDecay",
 ]
 
+_explain_all(globals())
 _set_module(__name__)
 
 

@@ -11,9 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from optlab.backend.arrays import as_float
+from optlab.autograd.tensor.conversions import as_setting, refuse_setting
 from optlab.backend.text import or_list
 from optlab.optimizer.rule.members import read_members
+
+#: What to write for a rate, or a setting of a schedule, that is differentiated.
+_FUNCTIONAL = (
+    "the rate as a formula of t, and give it to optimizer.functional_step(parameters, gradients, "
+    "state, learning_rate=...)"
+)
 
 
 def number(
@@ -44,6 +50,7 @@ def number(
     ValueError: gamma must be above 0 and below 1; got 1.5.
     """
     exact = type(value) is int
+    refuse_setting(value, name, _FUNCTIONAL)
     members = read_members(value)
     if members is not None:
         raise TypeError(
@@ -51,7 +58,7 @@ def number(
             "schedules have one rate for all members. Give the ensemble itself to the optimizer "
             "for rates that stay, or race one optimizer a schedule with ol.compare."
         )
-    found = as_float(value, name)
+    found = as_setting(value, name)
     if not (math.isfinite(found) and least <= found <= most and above < found < below):
         bounds = [
             f"{word} {bound:g}"

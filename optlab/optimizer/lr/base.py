@@ -7,10 +7,11 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
+from optlab.autograd.tensor.conversions import as_setting
 from optlab.backend import display
-from optlab.backend.arrays import as_float
+from optlab.backend.call_recorder import effect, here, live
 from optlab.optimizer.lr import arguments
 from optlab.optimizer.rule.formula import FormulaOfDocstring
 from optlab.optimizer.rule.hyperparameters import by_names
@@ -27,6 +28,28 @@ def _without_optimizer(init: Callable[..., None]) -> Callable[..., None]:
         inner(self, *args, **named)
 
     return checked_init
+
+
+_Step = TypeVar("_Step", bound=Callable[..., None])
+
+
+def whole(step: _Step) -> _Step:
+    """Wrap a ``step`` so that an exception in it, also Ctrl-C, leaves the schedule unchanged."""
+
+    @functools.wraps(step)
+    def whole_step(self: Any, *args: Any, **named: Any) -> None:
+        schedules = [self]
+        for one in schedules:
+            schedules += one._nested().values()
+        before = [(vars(one), dict(vars(one))) for one in schedules]
+        try:
+            step(self, *args, **named)
+        except BaseException:
+            for now, then in before:
+                now.update(then)
+            raise
+
+    return effect(whole_step)  # type: ignore[return-value]
 
 
 class LRScheduler:
@@ -81,6 +104,8 @@ class LRScheduler:
         super().__init_subclass__(**kwargs)
         if hasattr(vars(cls).get("__init__"), "__code__"):
             cls.__init__ = _without_optimizer(cls.__init__)  # type: ignore[method-assign]
+        if "get_lr" in vars(cls):
+            cls.get_lr = live(cls.get_lr)  # type: ignore[method-assign]
 
     @_without_optimizer
     def __init__(
@@ -124,8 +149,11 @@ class LRScheduler:
 
     def __call__(self) -> float:
         """Return the current rate."""
+        if here.recorder is not None:
+            return here.recorder.number(type(self).__call__, self)  # type: ignore[no-any-return]
         return self.last_lr
 
+    @whole
     def step(self, epoch: int | None = None) -> None:
         """Advance to the next epoch, or jump to a given one.
 
@@ -148,14 +176,9 @@ class LRScheduler:
         >>> schedule()
         0.05
         """
-        before = self.last_epoch
         jumps = epoch is not None
-        self.last_epoch = self._epoch(epoch) if jumps else before + 1
-        try:
-            self.last_lr = self._checked(self._lr_at() if jumps else self._next_lr())
-        except BaseException:
-            self.last_epoch = before
-            raise
+        self.last_epoch = self._epoch(epoch) if jumps else self.last_epoch + 1
+        self.last_lr = self._checked(self._lr_at() if jumps else self._next_lr())
         self._print_rate()
 
     def _epoch(self, epoch: Any) -> Any:
@@ -170,7 +193,7 @@ class LRScheduler:
 
     def _checked(self, value: Any) -> float:
         """Validate a computed rate, and return it as a float."""
-        found = as_float(value, f"the rate of {type(self).__name__} at epoch {self.last_epoch}")
+        found = as_setting(value, f"the rate of {type(self).__name__} at epoch {self.last_epoch}")
         if not (math.isfinite(found) and found >= self._lowest_rate):
             raise ValueError(
                 f"the rate of {type(self).__name__} at epoch {self.last_epoch} is {found}; a "

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from optlab.optimizer.lr import arguments
-from optlab.optimizer.lr.base import LRScheduler
+from optlab.optimizer.lr.base import LRScheduler, whole
 
 
 class CosineAnnealingDecay(LRScheduler):
@@ -152,6 +152,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         wave = 1 + math.cos(math.pi * self.T_cur / self.T_i)
         return self.eta_min + (self.base_lr - self.eta_min) * wave / 2
 
+    @whole
     def step(self, epoch: float | None = None) -> None:
         """Advance to the next epoch, or jump to a given one, which may be a fraction.
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from optlab.backend.arrays import as_float
+from optlab.autograd.tensor.conversions import as_setting
 from optlab.optimizer.lr import arguments
 from optlab.optimizer.lr.base import LRScheduler
 
@@ -224,7 +224,7 @@ class CyclicLR(LRScheduler):
     def _scale(self, cycle: float, epoch: int) -> float:
         if self.scale_fn is not None:
             place = cycle if self.scale_mode == "cycle" else epoch
-            return as_float(self.scale_fn(place), f"scale_fn({place})")
+            return as_setting(self.scale_fn(place), f"scale_fn({place})")
         if self.mode == "triangular":
             return 1.0
         if self.mode == "triangular2":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from optlab.backend.arrays import as_float
+from optlab.autograd.tensor.conversions import as_setting
 from optlab.optimizer.lr import arguments
 from optlab.optimizer.lr.base import LRScheduler
 
@@ -56,7 +56,7 @@ class LambdaDecay(LRScheduler):
     def get_lr(self) -> float:
         """Return the rate of the current epoch."""
         epoch = self.last_epoch
-        return self.base_lr * as_float(self.lr_lambda(epoch), f"lr_lambda({epoch})")
+        return self.base_lr * as_setting(self.lr_lambda(epoch), f"lr_lambda({epoch})")
 
 
 class MultiplicativeDecay(LRScheduler):
@@ -108,6 +108,6 @@ class MultiplicativeDecay(LRScheduler):
         if known > self.last_epoch:
             known, product = 0, self.base_lr
         for epoch in range(known + 1, self.last_epoch + 1):
-            product *= as_float(self.lr_lambda(epoch), f"lr_lambda({epoch})")
+            product *= as_setting(self.lr_lambda(epoch), f"lr_lambda({epoch})")
         self._reached = (self.last_epoch, product)
         return product

@@ -9,7 +9,7 @@ from typing import Any
 
 from optlab.backend.arrays import as_float
 from optlab.optimizer.lr import arguments
-from optlab.optimizer.lr.base import LRScheduler
+from optlab.optimizer.lr.base import LRScheduler, whole
 
 
 class ReduceOnPlateau(LRScheduler):
@@ -105,6 +105,7 @@ class ReduceOnPlateau(LRScheduler):
         """Return the current rate."""
         return self.last_lr
 
+    @whole
     def step(self, metrics: Any = None, epoch: int | None = None) -> None:  # type: ignore[override]
         """Record the metric of an epoch, and reduce the rate if the patience is exceeded.
 

@@ -15,10 +15,12 @@ import numpy as np
 from optlab.autograd.tape import versions
 from optlab.autograd.tape.nodes import ZERO
 from optlab.autograd.tape.row_sparse import RowSparse
+from optlab.autograd.tensor.conversions import refuse_unrecorded
 from optlab.autograd.tensor.tensor import Tensor
 from optlab.backend.arrays import readonly
 from optlab.backend.device import device_of
 from optlab.nn.base.parameter import Parameter
+from optlab.optimizer.params.labels import label_of
 from optlab.optimizer.rule.namespaces import HyperParameters
 
 
@@ -142,13 +144,13 @@ class FlatParameters:
         for p, view in zip(self.parameters, self.views, strict=True):
             if p.data.shape != view.shape or p.data.dtype != view.dtype:
                 raise ValueError(
-                    f"{getattr(p, 'name', None) or 'a parameter'} was {view.dtype} of shape "
+                    f"{label_of(p)} was {view.dtype} of shape "
                     f"{view.shape} when the optimizer was made, and is now {p.data.dtype} of shape "
                     f"{p.data.shape}. Make a new optimizer for it."
                 )
             if (here := device_of(p.data)) != (before := device_of(view)):
                 raise ValueError(
-                    f"{getattr(p, 'name', None) or 'a parameter'} was on {before} when the "
+                    f"{label_of(p)} was on {before} when the "
                     f"optimizer was made, and is now on {here}. Make a new optimizer for it, after "
                     "the model was moved."
                 )
@@ -159,11 +161,12 @@ class FlatParameters:
             view = flat[self.bounds[i] : self.bounds[i + 1]].reshape(p.data.shape)
             view[...] = p.data
             views.append(view)
-        for p, view in zip(self.parameters, views, strict=True):
-            p.data = view
-        self.flat, self.views = flat, views
+        self.flat = flat
         self.written_at = -1  # the float32 copy has yet to take over all values
         self._refresh_read_only()
+        for p, view in zip(self.parameters, views, strict=True):
+            p.data = view
+        self.views = views  # last: after an interrupt before it, `make_ready` adopts again
 
     def make_ready(self) -> None:
         """Adopt the parameters again if one is no longer a view, and update the float32 copy.
@@ -192,13 +195,16 @@ class FlatParameters:
     def make_slots_writable(self, copy: bool = False) -> None:
         """Replace read-only slots, which listeners or a state may hold, by writable copies."""
         self.slots_writable = True
-        self.slots = {
-            # CuPy's flags have no `writeable`.
-            name: array.copy()
-            if copy or not getattr(getattr(array, "flags", None), "writeable", True)
-            else array
+        # CuPy's flags have no `writeable`.
+        fixed = [
+            name
             for name, array in self.slots.items()
-        }
+            if copy or not getattr(getattr(array, "flags", None), "writeable", True)
+        ]
+        if fixed:  # otherwise the same dict stays: bound steps know the slots by it
+            self.slots = {
+                name: array.copy() if name in fixed else array for name, array in self.slots.items()
+            }
 
     def replace_slots(self, slots: dict[str, Any]) -> None:
         """Replace all slots, in their order, by new read-only arrays."""
@@ -251,6 +257,8 @@ class FlatParameters:
                 elif g is ZERO:
                     g = node.gradient(p.data)
                 elif isinstance(g, Tensor):
+                    if g.node is not None:
+                        refuse_unrecorded(g, *gradient_refusal(p))
                     g = g.data
             else:
                 g = given.get(id(p))
@@ -311,9 +319,19 @@ class FlatParameters:
         return found
 
 
+def gradient_refusal(p: Any) -> tuple[str, str]:
+    """Return what is refused, and what to write, for a gradient that itself needs a gradient."""
+    name = label_of(p)
+    instead = (
+        "optimizer.functional_step(parameters, gradients, state), whose results can be "
+        "differentiated; or give the gradient's .detach() where no gradient is wanted"
+    )
+    return f"a step with the gradient of {name}, which itself needs a gradient,", instead
+
+
 def check_gradient(p: Any, g: Any, wide: Any) -> None:
     """Raise if a gradient does not fit its parameter; `wide` is a dtype that it may have, too."""
-    name = getattr(p, "name", None) or "a parameter"
+    name = label_of(p)
     if not hasattr(g, "shape") or not hasattr(g, "dtype"):
         raise TypeError(f"the gradient of {name} must be an array; got {type(g).__name__}.")
     if g.shape != p.data.shape:

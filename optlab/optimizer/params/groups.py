@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from optlab.autograd.tensor.tensor import Tensor
 from optlab.backend.ensemble import EnsembleArray
 from optlab.optimizer.params.flat import FlatParameters, ParameterSettings
+from optlab.optimizer.params.labels import label_of, warn_of_idle_rules
 from optlab.optimizer.params.names import check_slot_names
 from optlab.optimizer.params.usage_warnings import warn_of_shared_memory
 from optlab.optimizer.regularizer import Regularizer, as_regularizer
@@ -182,7 +184,7 @@ def make_groups(optimizer: Any, parameters: Any, known: Iterable[int] = ()) -> l
     seen = dict.fromkeys(known, "")
     for number, (tensors, *_) in enumerate(wanted):
         for position, p in enumerate(tensors):
-            label = getattr(p, "name", None) or f"parameter {position} of group {number}"
+            label = getattr(p, "structural_name", None) or f"parameter {position} of group {number}"
             if id(p) in seen:
                 raise ValueError(
                     f"parameter {label!r} (shape {p.shape}) was given twice; each parameter "
@@ -192,6 +194,15 @@ def make_groups(optimizer: Any, parameters: Any, known: Iterable[int] = ()) -> l
     for *_, slots, _, _ in wanted:
         check_slot_names(type(optimizer).__name__, slots)
     warn_of_shared_memory(p for tensors, *_ in wanted for p in tensors)
+    if not known:
+        warn_of_idle_rules(
+            optimizer,
+            [
+                (p, h, one)
+                for tensors, h, _, _, _, _, own, _ in wanted
+                for p, one in zip(tensors, own, strict=True)
+            ],
+        )
     return [Group(*settings) for settings in wanted if settings[0]]
 
 
@@ -207,6 +218,7 @@ def checked_hyperparameters(
     """
     spread = {name: x for name, x in settings.items() if isinstance(x, PerMember)}
     h = (SpreadHyperParameters if spread else HyperParameters)(**settings)
+    h.checked_by(partial(_checked_setting, type(optimizer)))
     for one in each_member(h):
         optimizer.check(one)
     for name, x in spread.items():
@@ -217,10 +229,40 @@ def checked_hyperparameters(
             if len(array.members) != len(x):
                 raise ValueError(
                     f"{name} has {len(x)} values, one a member, but "
-                    f"{getattr(p, 'name', None) or 'a parameter'} is an ensemble of "
+                    f"{label_of(p)} is an ensemble of "
                     f"{len(array.members)} members: they must be equally many."
                 )
     return h
+
+
+def _checked_setting(cls: Any, h: HyperParameters, name: str, value: Any) -> Any:
+    """Return the value of a setting of a group that is set after the optimizer was made, checked.
+
+    Raises
+    ------
+    AttributeError
+        If there is no such setting, or it is the rate.
+    TypeError, ValueError
+        If the value does not fit, alone or together with the others.
+    """
+    if name == "learning_rate":
+        raise AttributeError(f"The rate cannot be set here: {_RATE}.")
+    if name not in cls.hyperparameters:
+        raise AttributeError(unknown_setting(cls.__name__, name, sorted(cls.hyperparameters)))
+    value = checked_of(cls, name, value)
+    after = type(h)(**(vars(h) | {name: value}))
+    probe = object.__new__(cls)  # without parameters, which `check` does not look at
+    vars(probe)["settings"] = vars(after)
+    if (isinstance(value, PerMember) and not isinstance(h, SpreadHyperParameters)) or (
+        probe.slots_for(after).keys() != probe.slots_for(h).keys()
+    ):
+        raise ValueError(
+            f"{name}={value!r} needs another state than this {cls.__name__} has: make a new "
+            "optimizer with it."
+        )
+    for one in each_member(after):
+        probe.check(one)
+    return value
 
 
 def _own_settings(optimizer: Any, p: Tensor, h: HyperParameters) -> dict[str, Any]:
@@ -249,7 +291,7 @@ def parameter_names(groups: list[Group]) -> dict[int, str]:
     taken: set[str] = set()
     copies: dict[str, int] = {}
     for p in [p for group in groups for p in group.parameters]:
-        name = base = getattr(p, "name", None) or f"parameter {len(found)}"
+        name = base = getattr(p, "structural_name", None) or f"parameter {len(found)}"
         while name in taken:
             copies[base] = copies.get(base, 1) + 1
             name = f"{base} ({copies[base]})"

@@ -101,7 +101,7 @@ def warn_if_told_apart_by_order(
     """
     alike: dict[Any, list[str]] = {}
     for p, name in zip(parameters, names, strict=True):
-        given = "" if by_position else getattr(p, "name", None)
+        given = "" if by_position else getattr(p, "structural_name", None)
         if given or by_position:
             alike.setdefault((given, p.shape, str(p.dtype)), []).append(name)
     several = {which: same for which, same in alike.items() if len(same) > 1}

@@ -53,7 +53,9 @@ def warn_of_shared_memory(parameters: Iterable[Any]) -> None:
     places = sorted((*byte_bounds(p.data), number) for number, p in enumerate(given))
     for (_, end, one), (start, _, other) in pairwise(places):
         if start < end and np.shares_memory(given[one].data, given[other].data):
-            first, second = (getattr(given[i], "name", None) or f"number {i}" for i in (one, other))
+            first, second = (
+                getattr(given[i], "structural_name", None) or f"number {i}" for i in (one, other)
+            )
             _warn(
                 f"parameters {first} and {second} share memory. An optimizer gives each memory of "
                 "its own, so from now on they differ. To tie weights use one Parameter in both "

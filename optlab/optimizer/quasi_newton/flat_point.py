@@ -17,6 +17,7 @@ from optlab.autograd.tensor.tensor import raw
 from optlab.backend.arrays import as_float, exact_sum, readonly
 from optlab.backend.ensemble import EnsembleArray
 from optlab.optimizer.params.groups import Group
+from optlab.optimizer.params.labels import label_of
 from optlab.optimizer.rule.members import PerMember
 from optlab.optimizer.step.step import Update, clip_gradients
 
@@ -53,7 +54,7 @@ def check_same_kind(groups: list[Group]) -> None:
             if group.multiplier * getattr(p, "learning_rate", 1.0) != 1:
                 raise ValueError(
                     "LBFGS moves all parameters along one direction: "
-                    f"{getattr(p, 'name', None) or 'a parameter'} cannot have a learning rate "
+                    f"{label_of(p)} cannot have a learning rate "
                     "of its own. Use one optimizer for each."
                 )
     if len(kinds) > 1:
@@ -124,14 +125,15 @@ def read_evaluation(groups: list[Group], returned: Any, first: bool) -> Evaluati
     )
 
 
-def count_step(groups: list[Group], rate: float, before: Evaluation, start: Any) -> list[Update]:
-    """Count the step from `start` to the current point; return it as updates."""
+def updates_of_step(
+    groups: list[Group], rate: float, before: Evaluation, start: Any
+) -> list[Update]:
+    """Return the step from `start` to the current point, which has been counted, as updates."""
     updates, first, point = [], 0, read_point(groups)
     for group in groups:
         for flat in group.arenas:
             place = slice(first, first + flat.bounds[-1])
             first = place.stop
-            flat.t = [t + 1 for t in flat.t]
             new = readonly(point[place])
             updates.append(
                 Update(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -56,6 +56,10 @@ class History:
         """The bytes of all arrays."""
         arrays = [self.direction, self.gradient, self.start, *self.steps, *self.changes]
         return sum(int(array.nbytes) for array in arrays if array is not None)
+
+    def copy(self) -> History:
+        """Return a history that learns without changing this one; arrays are shared."""
+        return replace(self, steps=list(self.steps), changes=list(self.changes))
 
     def total(self, x: Any) -> float:
         """Sum a flat array; the result does not depend on the order of the parameters."""
@@ -144,6 +148,8 @@ def _join_parts(parts: Mapping[str, Any], spans: list[NamedSpan], beside: Any) -
     for (name, a, b), column in zip(spans, columns, strict=True):
         if len(column) != len(columns[0]) or any(x.shape != (b - a,) for x in column):
             raise ValueError(f"the arrays of {name} do not fit")
+        if any(bool(np.isnan(x).any()) for x in column):
+            raise ValueError(f"the arrays of {name} hold NaN")
     rows = [np.concatenate(row) for row in zip(*columns, strict=True)]
     return [placed_beside(beside, row, "the state") for row in rows]
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 #: The sufficient share c1 of the decrease that the slope predicts.
 DECREASE = 1e-4
-#: The share c2 of the slope that may remain.
+#: The share c2 of the slope that may remain, as quasi-Newton methods have it.
 CURVATURE = 0.9
 #: The most points tried after the first.
 MOST_TRIALS = 25
@@ -26,7 +26,11 @@ class Trial(NamedTuple):
 
 
 def strong_wolfe(
-    evaluate: Callable[[float], Trial], start: Trial, alpha: float, reach: float
+    evaluate: Callable[[float], Trial],
+    start: Trial,
+    alpha: float,
+    reach: float,
+    curvature: float = CURVATURE,
 ) -> tuple[Trial, int]:
     r"""Find a point on a line with sufficient decrease and small slope.
 
@@ -43,6 +47,8 @@ def strong_wolfe(
         The distance to try first.
     reach : float
         The largest move of an element for alpha = 1.
+    curvature : float
+        The share c2 of the slope that may remain.
 
     Returns
     -------
@@ -59,7 +65,7 @@ def strong_wolfe(
     while tried < MOST_TRIALS:
         if _too_high(trial, start) or (tried > 1 and trial.loss >= before.loss):
             break
-        if _flat_enough(trial, start):
+        if _flat_enough(trial, start, curvature):
             return trial, tried + 1
         if trial.slope >= 0:
             break
@@ -69,11 +75,16 @@ def strong_wolfe(
         tried += 1
     else:
         before = start
-    return _zoom(evaluate, start, [before, trial], tried, reach)
+    return _zoom(evaluate, start, [before, trial], tried, reach, curvature)
 
 
 def _zoom(
-    evaluate: Callable[[float], Trial], start: Trial, ends: list[Trial], tried: int, reach: float
+    evaluate: Callable[[float], Trial],
+    start: Trial,
+    ends: list[Trial],
+    tried: int,
+    reach: float,
+    curvature: float,
 ) -> tuple[Trial, int]:
     """Narrow a bracket that contains a suitable point."""
     low = _lower(ends)
@@ -97,7 +108,7 @@ def _zoom(
             ends[1 - low] = trial
             low = _lower(ends)
             continue
-        if _flat_enough(trial, start):
+        if _flat_enough(trial, start, curvature):
             return trial, tried + 1
         if trial.slope * (ends[1 - low].alpha - ends[low].alpha) >= 0:
             ends[1 - low] = ends[low]
@@ -110,8 +121,8 @@ def _too_high(trial: Trial, start: Trial) -> bool:
     return not trial.loss <= start.loss + DECREASE * trial.alpha * start.slope
 
 
-def _flat_enough(trial: Trial, start: Trial) -> bool:
-    return abs(trial.slope) <= -CURVATURE * start.slope
+def _flat_enough(trial: Trial, start: Trial, curvature: float) -> bool:
+    return abs(trial.slope) <= -curvature * start.slope
 
 
 def _lower(ends: list[Trial]) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import math
 import reprlib
@@ -12,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from optlab.autograd.tensor.conversions import as_setting, refuse_setting
 from optlab.autograd.tensor.tensor import Tensor
-from optlab.backend.arrays import as_float
+from optlab.backend.wrong_arguments import explanation, unknown_argument
 from optlab.optimizer.rule.members import read_members
 
 CO_VARKEYWORDS = 8  # as in `inspect`, which takes long to import
@@ -75,6 +75,8 @@ def checked(name: str, value: Any, default: Any, ranges: dict[str, tuple[float, 
             raise TypeError(f"{name} must be True or False; got {reprlib.repr(value)}.")
         return bool(value)
     if default is not REQUIRED and not isinstance(default, (int, float)):
+        if default is not None:  # else a function or a list of names: the rule says what it takes
+            refuse_setting(value, name, _functional(name))
         return value
     if name == "learning_rate" and is_schedule(value):
         return float(value())
@@ -96,6 +98,7 @@ def checked(name: str, value: Any, default: Any, ranges: dict[str, tuple[float, 
     if callable(getattr(value, "add_to", None)) and callable(getattr(value, "penalty", None)):
         raise TypeError(_decoupled_decay_message(name, value))
     if default is REQUIRED or isinstance(default, float):
+        refuse_setting(value, name, _functional(name))
         members = read_members(value)
         if members is not None:
             return members.map(lambda one: checked(name, one, default, ranges))
@@ -104,7 +107,7 @@ def checked(name: str, value: Any, default: Any, ranges: dict[str, tuple[float, 
                 f"{name} must be one number, but got {np.size(value)}: {reprlib.repr(value)}. "
                 f"{_ENSEMBLE}"
             )
-    number = as_float(value, name)
+    number = as_setting(value, name, _functional(name))
     lowest, highest = ranges.get(name) or COMMON_RANGES.get(name) or (-math.inf, math.inf)
     if not (lowest <= number < highest and math.isfinite(number)):
         if highest < math.inf:
@@ -117,6 +120,11 @@ def checked(name: str, value: Any, default: Any, ranges: dict[str, tuple[float, 
             raise ValueError(f"{name} must be a whole number; got {number!r}.")
         return int(number)
     return number
+
+
+def _functional(name: str) -> str:
+    """Return what to write for a setting that is differentiated."""
+    return f"optimizer.functional_step(parameters, gradients, state, {name}=t)"
 
 
 _BY_NAME = "What to optimize is given by name: parameters=model.parameters()."
@@ -179,13 +187,43 @@ def is_schedule(value: Any) -> bool:
     return callable(value) and all(hasattr(value, name) for name in ("step", "get_lr"))
 
 
-def read_arguments(cls: Any, values: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+def positions(cls: Any) -> list[str]:
+    """Return the arguments that a class takes by position: as documented, else its settings."""
+    documented = [name for name in cls.positional if name in cls.hyperparameters or name in COMMON]
+    return documented or list(cls.hyperparameters)
+
+
+def by_name(cls: Any, values: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+    """Return all arguments of a class by name.
+
+    Raises
+    ------
+    TypeError
+        If there are too many by position, or one is given twice.
+    """
+    known = positions(cls)
+    for name, value in zip(known, values, strict=False):
+        if name != "parameters" and holds_parameters(value):
+            raise TypeError(misplaced_parameters(cls.__name__, name, value))
+    if len(values) > len(known):
+        raise TypeError(
+            f"{cls.__name__} takes at most {len(known)} arguments by position "
+            f"({', '.join(known)}); give the rest by name, such as parameters=model.parameters()."
+        )
+    given = dict(zip(known, values, strict=False))
+    for name in named:
+        if name in given:
+            raise TypeError(f"{cls.__name__} got {name} twice, by position and by name.")
+    return given | named
+
+
+def read_arguments(cls: Any, given: dict[str, Any]) -> dict[str, Any]:
     """Read the arguments of an optimizer class into its settings.
 
     Raises
     ------
     TypeError
-        For an unknown, missing or doubled argument.
+        For an unknown or missing argument.
     ValueError
         For a value out of range.
     """
@@ -195,21 +233,9 @@ def read_arguments(cls: Any, values: tuple[Any, ...], named: dict[str, Any]) -> 
             f"{cls.__name__}.hyperparameters must begin with 'learning_rate'; it has "
             f"{', '.join(known) or 'nothing'}."
         )
-    for name, value in zip(known, values, strict=False):
-        if holds_parameters(value):
-            raise TypeError(misplaced_parameters(cls.__name__, name, value))
-    if len(values) > len(known):
-        raise TypeError(
-            f"{cls.__name__} takes at most {len(known)} arguments by position "
-            f"({', '.join(known)}); give the rest by name, such as parameters=model.parameters()."
-        )
-    given = dict(zip(known, values, strict=False))
-    for name, value in named.items():
-        if name in given:
-            raise TypeError(f"{cls.__name__} got {name} twice, by position and by name.")
+    for name in given:
         if name not in known:
             raise TypeError(unknown_setting(cls.__name__, name, known, COMMON))
-        given[name] = value
     missing = [name for name, default in known.items() if default is REQUIRED and name not in given]
     if missing:
         example = ", ".join(f"{name}={_USUAL.get(name, '...')}" for name in missing)
@@ -252,20 +278,16 @@ def misplaced_parameters(owner: str, name: str, value: Any) -> str:
 def unknown_setting(owner: str, name: str, known: Any, common: Any = ()) -> str:
     """Return the message for an unknown setting, with the one that was perhaps meant."""
     every = [*known, *(one for one in common if one not in known)]
-    close = [ALIASES[name]] if ALIASES.get(name) in every else []
-    close = close or difflib.get_close_matches(name, every, 1)
-    hint = f" Did you mean {close[0]!r}?" if close else ""
+    hint = f"Did you mean {ALIASES[name]!r}?" if ALIASES.get(name) in every else ""
     if name == "betas" and "beta1" in known:
-        hint = " Give beta1=... and beta2=..., one number each."
+        hint = "Give beta1=... and beta2=..., one number each."
     elif name == "momentum" and "beta1" in known:
-        hint = " What smooths the gradient here is beta1."
+        hint = "What smooths the gradient here is beta1."
     elif name in _ELSEWHERE and "parameters" in every:
-        hint = f" {_ELSEWHERE[name]}"
+        hint = _ELSEWHERE[name]
     elif name in ("momentum", "nesterov", "use_nesterov") and owner == "SGD":
-        hint = " With momentum it is ol.optimizer.Momentum(0.1, momentum=0.9, use_nesterov=False)."
-    rest = every[len(known) :]
-    by_name = f", and, as every optimizer, {', '.join(rest)}" if rest else ""
-    return f"{owner} has no setting {name!r}; it has {', '.join(known)}{by_name}.{hint}"
+        hint = "With momentum it is ol.optimizer.Momentum(0.1, momentum=0.9, use_nesterov=False)."
+    return unknown_argument(owner, name, known, common, hint, "setting")
 
 
 def by_names(init: Callable[..., None]) -> Callable[..., None]:
@@ -283,8 +305,16 @@ def by_names(init: Callable[..., None]) -> Callable[..., None]:
                 if inner and (name in inner or name in COMMON):
                     message += f" Give {name} to the inner optimizer, {type(args[0]).__name__}."
                 raise TypeError(message)
-        init(self, *args, **named)
+        try:
+            init(self, *args, **named)
+        except Exception as error:
+            label = type(self).__name__
+            said = explanation(error, label, init, (self, *args), named, skip=1)
+            if said is None:
+                raise
+            raise said from (error if error.__traceback__.tb_next else None)  # type: ignore[union-attr]
 
+    checked_init.explains = True  # type: ignore[attr-defined]
     return checked_init
 
 
@@ -299,19 +329,18 @@ class Signature:
         from inspect import Parameter
         from inspect import Signature as Built
 
-        hyperparameters = self.cls.hyperparameters
-        common = {name: value for name, value in COMMON.items() if name not in hyperparameters}
+        defaults = {**COMMON, **self.cls.hyperparameters}
+        first = positions(self.cls)
+        rest = [name for name in (*self.cls.hyperparameters, *COMMON) if name not in first]
+        kinds = dict.fromkeys(first, Parameter.POSITIONAL_OR_KEYWORD)
+        kinds |= dict.fromkeys(rest, Parameter.KEYWORD_ONLY)
         return Built(
             [
                 Parameter(
                     name,
-                    Parameter.POSITIONAL_OR_KEYWORD,
-                    default=Parameter.empty if default is REQUIRED else default,
+                    kind,
+                    default=Parameter.empty if defaults[name] is REQUIRED else defaults[name],
                 )
-                for name, default in hyperparameters.items()
-            ]
-            + [
-                Parameter(name, Parameter.KEYWORD_ONLY, default=value)
-                for name, value in common.items()
+                for name, kind in kinds.items()
             ]
         )

@@ -81,6 +81,10 @@ class PerMember:
         return self.map(operator.neg)
 
 
+#: A multiplier of 1, which most groups and parameters have, changes no bit.
+_UNCHANGED_BY_ONE = (np.multiply, np.divide)
+
+
 def _binary(compute: Any, ufunc: Any) -> Any:
     def apply(self: PerMember, one: Any, other: Any) -> Any:
         if all(isinstance(x, (PerMember, int, float)) for x in (one, other)):
@@ -91,6 +95,8 @@ def _binary(compute: Any, ufunc: Any) -> Any:
         return self.__array_ufunc__(ufunc, "__call__", one, other)
 
     def forward(self: PerMember, other: Any) -> Any:
+        if type(other) is float and other == 1.0 and ufunc in _UNCHANGED_BY_ONE:
+            return self
         return apply(self, self, other)
 
     def backward(self: PerMember, other: Any) -> Any:

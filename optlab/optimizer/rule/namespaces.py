@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 
 class Values(SimpleNamespace):
@@ -40,11 +41,47 @@ class Values(SimpleNamespace):
 
 
 class HyperParameters(Values):
-    """``h``: the settings of the user."""
+    """``h``: the settings of the user.
+
+    A setting of a group may be set, ``optimizer.groups[0].h.beta1 = 0.8``: it is checked first, by
+    the function that `checked_by` has given.
+    """
+
+    __slots__ = ("_check",)
 
     what = "hyper-parameter"
     letter = "h"
     learning_rate: float
+
+    def checked_by(self, check: Callable[[HyperParameters, str, Any], Any]) -> Self:
+        """Set the function that returns the value of a setting, or raises; return this."""
+        object.__setattr__(self, "_check", check)
+        return self
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        check = _check_of(self)
+        super().__setattr__(name, value if check is None else check(self, name, value))
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a {self.what} cannot be deleted; {name!r} belongs to the rule.")
+
+    def __reduce__(self) -> Any:
+        check = _check_of(self)
+        return type(self), (), (vars(self), {} if check is None else {"_check": check})
+
+    def __setstate__(self, state: Any) -> None:
+        values, checks = state
+        vars(self).update(values)
+        for check in checks.values():
+            self.checked_by(check)
+
+
+def _check_of(h: HyperParameters) -> Any:
+    """Return the function that checks the settings, or None."""
+    try:
+        return object.__getattribute__(h, "_check")
+    except AttributeError:
+        return None
 
 
 class SpreadHyperParameters(HyperParameters):
@@ -66,6 +103,8 @@ class Scalars(Values):
 
     what = "scalar"
     letter = "c"
+    #: The decay of a rule with ``separate_decay``, an array, if there is one.
+    decay: Any = None
     hint = (
         " They are what scalars(self, t, h) returns, t being the step count from 1: "
         "return {{{name!r}: ...}} there, for example {{'t': float(t)}}."

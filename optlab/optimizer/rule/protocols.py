@@ -15,6 +15,7 @@ class UpdateRule(Protocol):
 
     kind: ClassVar[str]
     draws: ClassVar[bool]
+    separate_decay: ClassVar[bool]
     custom_step: ClassVar[bool]
     built_in: ClassVar[bool]
     groups: list[Any]
@@ -25,6 +26,9 @@ class UpdateRule(Protocol):
     elementwise_verified: bool
     skipped: int
     warned: dict[str, int]
+    unfinished: Any
+    bound_step: Any
+    steps_until_bound: int
 
     @property
     def not_finite(self) -> str:

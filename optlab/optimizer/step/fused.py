@@ -2,12 +2,14 @@
 
 The unfused step makes an array for every operation of the rule. Without listeners, with arrays of
 NumPy and a rule that is no matrix rule, the captured form gives the same bits and needs memory for
-a few blocks only; `optlab.plan.executors` chooses whether NumPy or a numba loop runs it. A rule
-that cannot be captured (a branch on a value, a function that is not elementwise) runs unfused.
+a few blocks only; `optlab.plan.executors` chooses whether NumPy or a numba loop runs it. On a GPU
+an elementwise rule is one kernel (`optlab.plan.cuda.kernels`). A rule that cannot be captured (a
+branch on a value, a function that is not elementwise) runs unfused.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -16,14 +18,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from optlab.backend.ensemble import EnsembleArray
+from optlab.backend.user_frames import stack_level_outside
 from optlab.optimizer.params.flat import FlatParameters, Span
+from optlab.optimizer.regularizer import with_decay
 from optlab.optimizer.rule.declaration import is_built_in
+from optlab.optimizer.rule.members import PerMember, read_members
 from optlab.optimizer.rule.namespaces import HyperParameters, Scalars, Slots
 from optlab.optimizer.rule.protocols import UpdateRule
 from optlab.optimizer.step.apply_rule import scalars_of
-from optlab.plan import BlockPlan, CaptureRefusedError, capture_blocks, sizes
+from optlab.plan import BlockPlan, CaptureError, capture_blocks, sizes
+from optlab.plan.blocks import RunsBlock
+from optlab.plan.cuda.kernels import CupyKernels, has_kernels, kernels_of
 from optlab.plan.executors import Executor, executor_of
+from optlab.plan.members.blocks import MemberBlocks
+from optlab.plan.progress import Blocks
 from optlab.plan.threads import on_all_cores, over_all_cores, run_pieces
+from optlab.plan.undisturbed import undisturbed
 
 #: The most captured forms of one rule; a rule that has more of them runs unfused.
 _MOST_FORMS = 64
@@ -31,10 +42,12 @@ _MOST_FORMS = 64
 _BLOCKS_A_JOB = 4
 #: Below so many elements a rule runs unfused: its operations cost less than the fused overhead.
 SMALL = 8192
+#: Of scalars of a step that may be others in the next; the rest chooses the form of a rule.
+_MOVING = (float, PerMember)
 #: Attributes of every optimizer; others that a rule reads may change from step to step.
 _ENGINE_ATTRIBUTES = {
     "settings", "schedule", "name", "_common", "groups", "key", "plans", "refused", "skipped",
-    "warned", "elementwise_verified",
+    "unfinished", "warned", "elementwise_verified", "bound_step", "steps_until_bound",
 }  # fmt: skip
 
 
@@ -48,7 +61,7 @@ class FusedUpdate(NamedTuple):
     params: FlatParameters
     span: Span
     plan: BlockPlan
-    numbers: list[float]
+    numbers: list[Any]
     gradients: Sequence[Any]
 
     @property
@@ -58,25 +71,53 @@ class FusedUpdate(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The number of elements."""
+        """The number of elements, of all members of an ensemble."""
         bounds: list[int] = self.params.bounds
-        return bounds[self.span.last] - bounds[self.span.first]
+        members = getattr(self.params.values, "member_count", 1)
+        return (bounds[self.span.last] - bounds[self.span.first]) * int(members)
 
-    def jobs(self, executor: Executor) -> Iterator[Callable[[], None]]:
-        """Yield the work in parts that may be done in any order."""
-        pieces = _split(self.params, self.span, self.gradients, executor.block)
+    def executor(self) -> Executor:
+        """Return what runs it: NumPy or machine loops, a kernel on a GPU, rows of an ensemble."""
+        values = self.params.values
+        if type(values) is np.ndarray:
+            return executor_of(self.plan, self.size)
+        if type(values) is EnsembleArray:
+            if self.plan.rows is None:
+                self.plan.rows = MemberBlocks(self.plan, values.dtype)
+            return executor_of(self.plan.rows, self.size)
+        return kernels_of(self.plan, values) or executor_of(self.plan, self.size)
+
+    def pieces(self, executor: Executor) -> Iterator[list[Any]]:
+        """Yield the arrays of each block."""
+        if type(self.params.values) is EnsembleArray:
+            params = self.params
+            dtype = params.values.dtype
+            arrays = [one.members for one in (params.values, *params.slots.values())]
+            gradients = [g.members.astype(dtype, copy=False) for g in self.gradients]
+            start: int = params.bounds[self.span.first]
+            tiles: Iterator[list[Any]] = executor.tiles(arrays, gradients, start)  # type: ignore[attr-defined]
+            return tiles
+        return _split(self.params, self.span, self.gradients, executor.block)
+
+    def jobs(
+        self, executor: Executor, done: dict[Any, Any], blocks: Blocks
+    ) -> Iterator[Callable[[], None]]:
+        """Yield the work in parts that may be done in any order, and record what is done."""
+        pieces = self.pieces(executor)
         if self.plan.afters:  # a norm is summed in order
-            yield partial(run_pieces, executor, self.numbers, pieces)
+            yield partial(run_pieces, executor, self.numbers, pieces, done=done)
             return
         update = executor.phase(0, executor.prepare(*self.numbers))
         count = max(1, _BLOCKS_A_JOB * sizes.BLOCK // executor.block)
+        first = 0
         while some := list(islice(pieces, count)):
-            yield partial(_update_all, update, some)
+            blocks.expect(first + len(some))
+            yield partial(_update_all, update, some, first, blocks)
+            first += len(some)
 
-    def run_on_all_cores(self, executor: Executor) -> None:
+    def run_on_all_cores(self, executor: Executor, done: dict[Any, Any]) -> None:
         """Do the work, each phase on all cores."""
-        pieces = _split(self.params, self.span, self.gradients, executor.block)
-        run_pieces(executor, self.numbers, pieces, over_all_cores)
+        run_pieces(executor, self.numbers, self.pieces(executor), over_all_cores, done)
 
 
 def prepare_fused(
@@ -89,28 +130,42 @@ def prepare_fused(
 ) -> FusedUpdate | None:
     """Prepare the fused update of a span; return None if it has to run unfused.
 
-    Nothing is written yet, and `run_fused` cannot fail, whatever the values are.
+    Nothing is written yet, and the pass cannot fail, whatever the values are.
     """
-    if params.bounds[span.last] - params.bounds[span.first] < SMALL:
+    values = params.values
+    kind = type(values)
+    if kind is np.ndarray:
+        if params.bounds[span.last] - params.bounds[span.first] < SMALL:
+            return None
+    elif not (optimizer.built_in and optimizer.not_finite == "pass") or not (
+        has_kernels(values) or _are_rows(optimizer, values, gradients)
+    ):
         return None
-    values, gradients = params.values, gradients[span.first : span.last]
+    gradients = gradients[span.first : span.last]
     if (
         optimizer.kind == "matrix"
         or optimizer.draws
         or not optimizer.elementwise_verified
-        or type(values) is not np.ndarray
         or values.dtype.itemsize < 4
         or not {"warn", "ignore"}.issuperset(np.geterr().values())
-        or not {np.ndarray}.issuperset(map(type, gradients))
+        or not {kind}.issuperset(map(type, gradients))
         or not {values.dtype, params.flat.dtype}.issuperset([g.dtype for g in gradients])
     ):
         return None
     h = span.h
-    h.learning_rate = rate * span.multiplier
+    h.__dict__["learning_rate"] = rate * span.multiplier
     scalars = scalars_of(optimizer, span.t, h)
-    clip = None if factor is None else float(factor)
-    plan = _plan_for(optimizer, params, span, scalars, clip)
+    clip: Any = None
+    if factor is not None:
+        clip = read_members(factor) if kind is EnsembleArray else None
+        clip = float(factor) if clip is None else clip
+    plan = plan_for(optimizer, params, span, scalars, clip)
     if plan is None:
+        return None
+    if kind is EnsembleArray:
+        if plan.afters:
+            return None
+    elif kind is not np.ndarray and kernels_of(plan, values) is None:
         return None
     if not optimizer.built_in and not (
         plan.repeats()  # global values that it reads may have changed
@@ -118,59 +173,125 @@ def prepare_fused(
     ):
         _refuse(optimizer, params, "it does something else than when it was captured")
         return None
-    written = [one.values for group in optimizer.groups for one in group.arenas]
+    written = [_memory(one.values) for group in optimizer.groups for one in group.arenas]
     owners = {id(array) for one in written for array in (one, one.base)}
 
     def is_written(g: Any) -> bool:
         """Return whether it is memory of a parameter, overwritten before it would be read."""
+        g = _memory(g)
         if g.base is None and id(g) not in owners:
             return False
         return any(np.may_share_memory(g, one) for one in written)
 
     gradients = [g.copy() if is_written(g) else g for g in gradients]
-    return FusedUpdate(params, span, plan, _numbers(h.learning_rate, clip, scalars), gradients)
+    numbers = _numbers(h, clip, scalars)
+    return FusedUpdate(params, span, plan, numbers, gradients)
 
 
-def run_fused(optimizer: UpdateRule, updates: list[FusedUpdate]) -> None:
-    """Run fused updates; warn of floating-point errors when the whole step is written."""
-    for params in {id(one.params): one.params for one in updates}.values():
-        params.make_slots_writable()
-    name = type(optimizer).__name__
-    faults: set[str] = set()
-    actions: Any = {
-        kind: "call" if how == "warn" else "ignore" for kind, how in np.geterr().items()
-    }
-    executors = [(one, executor_of(one.plan, one.size)) for one in updates]
-    parallel = [(one, executor) for one, executor in executors if not one.needs_all_cores]
-    jobs = (job for one, executor in parallel for job in one.jobs(executor))
-    with np.errstate(**actions, call=lambda kind, _: faults.add(kind)):
-        on_all_cores(jobs, sum(one.size for one, _ in parallel))
-        for one, executor in executors:
+def _are_rows(optimizer: UpdateRule, values: Any, gradients: Sequence[Any]) -> bool:
+    """Return whether parameters are an ensemble whose members are updated as rows of blocks."""
+    if type(values) is not EnsembleArray or optimizer.kind != "elementwise":
+        return False
+    shape = values.members.shape
+    return math.prod(shape) >= SMALL and all(
+        type(one) is EnsembleArray
+        and type(one.members) is np.ndarray
+        and (one.level, one.member_count) == (values.level, shape[0])
+        for one in (values, *(g for g in gradients if g is not None))
+    )
+
+
+def _memory(array: Any) -> Any:
+    return array.members if type(array) is EnsembleArray else array
+
+
+class FusedPass:
+    """The fused updates of one step, written in place.
+
+    After an exception `run` goes on where it was. A pass over many elements runs in another thread,
+    where no signal interrupts it.
+    """
+
+    def __init__(self, optimizer: UpdateRule, updates: list[FusedUpdate]) -> None:
+        self.name = type(optimizer).__name__
+        self.updates = updates
+        self.size = sum([one.size for one in updates])
+        self.executors = [one.executor() for one in updates]
+        self.on_device = any(isinstance(one, CupyKernels) for one in self.executors)
+        #: What is done of each update: of its phases if it has several, or of its blocks.
+        self._done: list[tuple[dict[Any, Any], Blocks]] = [({}, Blocks()) for _ in updates]
+        self._faults: dict[str, int] = {}
+
+    def run(self) -> None:
+        """Write all updates."""
+        if self.size < sizes.LARGE or self.on_device:  # whose stream is that of this thread
+            self._run(self._run_blocks)
+        else:
+            undisturbed(partial(self._run, self._run_on_all_cores))
+
+    def _run(self, write: Callable[[], None]) -> None:
+        """Write in this way, then what belongs to it."""
+        for one in self.updates:
+            one.params.make_slots_writable()
+        actions: Any = {
+            kind: "call" if how == "warn" else "ignore" for kind, how in np.geterr().items()
+        }
+        # NumPy calls it in the middle of an operation: a function in C, which no signal interrupts.
+        with np.errstate(**actions, call=self._faults.setdefault):
+            write()
+            for params, span, *_ in self.updates:
+                if params.master is not None:
+                    place = slice(params.bounds[span.first], params.bounds[span.last])
+                    params.flat[place] = params.master[place]
+        for params, span, *_ in self.updates:
+            params.t[span.first : span.last] = [span.t] * (span.last - span.first)
+            params.mark_written(span.first, span.last, f"{self.name}.step()")
+
+    def _run_blocks(self) -> None:
+        """Write one block after another."""
+        for one, executor, (done, blocks) in zip(
+            self.updates, self.executors, self._done, strict=True
+        ):
+            if one.plan.afters:
+                run_pieces(executor, one.numbers, one.pieces(executor), done=done)
+                continue
+            update = executor.phase(0, executor.prepare(*one.numbers))
+            for number, piece in enumerate(one.pieces(executor)):
+                blocks.expect(number + 1)
+                blocks.run(number, update, piece)
+
+    def _run_on_all_cores(self) -> None:
+        work = list(zip(self.updates, self.executors, self._done, strict=True))
+        shared = [entry for entry in work if not entry[0].needs_all_cores]
+        jobs = (job for one, executor, done in shared for job in one.jobs(executor, *done))
+        on_all_cores(jobs, sum(one.size for one, *_ in shared))
+        for one, executor, done in work:
             if one.needs_all_cores:
-                one.run_on_all_cores(executor)
-        for params, span, *_ in updates:
-            if params.master is not None:
-                place = slice(params.bounds[span.first], params.bounds[span.last])
-                params.flat[place] = params.master[place]
-    for params, span, *_ in updates:
-        params.t[span.first : span.last] = [span.t] * (span.last - span.first)
-        params.mark_written(span.first, span.last, f"{name}.step()")
-    for fault in sorted(faults):
-        message = f"{fault} encountered in {name}.update"
-        warnings.warn(message, RuntimeWarning, stacklevel=5)
+                one.run_on_all_cores(executor, done[0])
+
+    def warn(self) -> None:
+        """Warn of floating-point errors, once the whole step is written."""
+        for fault in sorted(self._faults):
+            message = f"{fault} encountered in {self.name}.update"
+            warnings.warn(message, RuntimeWarning, stacklevel=stack_level_outside("optlab"))
 
 
-def _plan_for(
+def plan_for(
     optimizer: UpdateRule,
     params: FlatParameters,
     span: Span,
     scalars: dict[str, Any],
-    clip: float | None,
+    clip: Any,
 ) -> BlockPlan | None:
     """Return the captured form of the rule for these settings, or None."""
     h, regularizer = span.h, span.regularizer
-    static = tuple((name, x) for name, x in scalars.items() if type(x) is not float)
-    fixed = tuple((name, x) for name, x in vars(h).items() if name != "learning_rate")
+    static = tuple((name, x) for name, x in scalars.items() if type(x) not in _MOVING)
+    # Of settings with a value for each member, the names.
+    fixed = tuple(
+        (name, PerMember if type(x) is PerMember else x)
+        for name, x in vars(h).items()
+        if name != "learning_rate"
+    )
     decay = regularizer and (type(regularizer), *sorted(vars(regularizer).items()))
     key = (params.values.dtype, static, fixed, decay, tuple(params.slots), clip is None)
     plans: dict[Any, BlockPlan | None] = optimizer.plans
@@ -181,16 +302,19 @@ def _plan_for(
         return _refuse(optimizer, params, "it has a setting that cannot be a key of a dict")
     if len(plans) >= _MOST_FORMS:
         return _refuse(optimizer, params, f"it has more than {_MOST_FORMS} forms")
-    plans[key] = None
-    if changeable := _mutable_attributes(optimizer):
-        # Capture calls the rule, so that a count of calls would be off by one.
-        return _refuse(optimizer, params, f"it may change its {changeable[0]!r}")
     try:
+        plans[key] = None
+        if changeable := mutable_attributes(optimizer):
+            # Capture calls the rule, so that a count of calls would be off by one.
+            return _refuse(optimizer, params, f"it may change its {changeable[0]!r}")
         plans[key] = _capture(optimizer, params, span, scalars, clip)
-    except CaptureRefusedError as error:
+    except CaptureError as error:
         return _refuse(optimizer, params, str(error))
     except Exception as error:  # noqa: BLE001  # the unfused step raises it again
         return _refuse(optimizer, params, f"when captured, {type(error).__name__}: {error}")
+    except BaseException:
+        plans.pop(key, None)  # an interrupt says nothing of the rule
+        raise
     return plans[key]
 
 
@@ -205,48 +329,55 @@ def _capture(
     params: FlatParameters,
     span: Span,
     scalars: dict[str, Any],
-    clip: float | None,
+    clip: Any,
 ) -> BlockPlan:
     """Capture clip by a factor, decay and rule as one plan."""
-    rule, read = _observed_copy(optimizer)
+    rule, read = observed_copy(optimizer)
     names = list(params.slots)
-    static = {name: x for name, x in scalars.items() if type(x) is not float}
-    moving = {name: x for name, x in scalars.items() if type(x) is float}
+    static = {name: x for name, x in scalars.items() if type(x) not in _MOVING}
 
     def step(arrays: dict[str, Any], numbers: dict[str, Any]) -> dict[str, Any]:
-        numbers = dict(numbers)
-        h = _FixedHyperParameters(**vars(span.h) | {"learning_rate": numbers.pop("learning_rate")})
+        settings, moving = (
+            {name[2:]: x for name, x in numbers.items() if name.startswith(kind)}
+            for kind in ("h.", "c.")
+        )
+        h = FixedHyperParameters(**vars(span.h) | settings)
         p, g = arrays["parameter"], arrays["gradient"]
         if clip is not None:
-            g = g * numbers.pop("clip")
-        if span.regularizer is not None:
-            g = span.regularizer.add_to(g, p)
+            g = g * numbers["clip"]
+        g, decay = with_decay(span.regularizer, g, p, optimizer.separate_decay)
         slots = Slots(**{name: arrays[f"slot_{name}"] for name in names})
-        new, made, *terms = rule.update(p, g, slots, h, Scalars(**static | numbers))
+        c = Scalars(**static | moving)
+        if decay is not None:
+            c.decay = decay
+        new, made, *terms = rule.update(p, g, slots, h, c)
         if len(terms) > 1 or read:
-            raise CaptureRefusedError("what the rule returns, or reads of itself, is not fixed.")
+            raise CaptureError("what the rule returns, or reads of itself, is not fixed.")
         if made.keys() != set(names):
-            raise CaptureRefusedError("the slots are not those of the class.")
+            raise CaptureError("the slots are not those of the class.")
         return {"parameter": new, **{f"slot_{name}": made[name] for name in names}}
 
     example = np.ones(2, params.values.dtype)
     arrays = {"parameter": example, "gradient": example}
     arrays |= {f"slot_{name}": np.ones(2, params.slots[name].dtype) for name in names}
-    first = {"learning_rate": span.h.learning_rate} | ({} if clip is None else {"clip": clip})
-    return capture_blocks(step, arrays, first | moving)
+    numbers = {
+        name: x.values[0] if type(x) is PerMember else x
+        for name, x in _named_numbers(span.h, clip, scalars).items()
+    }
+    return capture_blocks(step, arrays, numbers)
 
 
-class _FixedHyperParameters(HyperParameters):
+class FixedHyperParameters(HyperParameters):
     """Hyper-parameters for a capture; a function is refused, as its results may differ."""
 
     def __getattribute__(self, name: str) -> Any:
         value = super().__getattribute__(name)
         if callable(value) and not name.startswith("_"):
-            raise CaptureRefusedError(f"{name} is a function.")
+            raise CaptureError(f"{name} is a function.")
         return value
 
 
-def _observed_copy(optimizer: UpdateRule) -> tuple[Any, set[str]]:
+def observed_copy(optimizer: UpdateRule) -> tuple[Any, set[str]]:
     """Return a copy of an optimizer, and the set of its own attributes that the rule reads.
 
     The copy takes what a rule writes to itself while it is captured.
@@ -265,7 +396,7 @@ def _observed_copy(optimizer: UpdateRule) -> tuple[Any, set[str]]:
     return twin, read
 
 
-def _mutable_attributes(optimizer: UpdateRule) -> list[str]:
+def mutable_attributes(optimizer: UpdateRule) -> list[str]:
     """Name the attributes of a user's rule that it may change in place, such as a list."""
     own = {name: value for name, value in vars(optimizer).items() if name not in _ENGINE_ATTRIBUTES}
     for one in type(optimizer).__mro__[:-1]:
@@ -275,10 +406,19 @@ def _mutable_attributes(optimizer: UpdateRule) -> list[str]:
     return [name for name, value in own.items() if isinstance(value, kinds)]
 
 
-def _numbers(rate: float, clip: float | None, scalars: dict[str, Any]) -> list[float]:
-    """Return the numbers that a captured form takes in each step."""
-    factor = [] if clip is None else [clip]
-    return [rate, *factor, *(x for x in scalars.values() if type(x) is float)]
+def _named_numbers(h: HyperParameters, clip: Any, scalars: dict[str, Any]) -> dict[str, Any]:
+    """Return what may differ from step to step, or from member to member of an ensemble."""
+    found = {"h.learning_rate": vars(h)["learning_rate"]}
+    found |= {f"h.{name}": x for name, x in vars(h).items() if type(x) is PerMember}
+    if clip is not None:
+        found["clip"] = clip
+    return found | {f"c.{name}": x for name, x in scalars.items() if type(x) in _MOVING}
+
+
+def _numbers(h: HyperParameters, clip: Any, scalars: dict[str, Any]) -> list[Any]:
+    """Return the numbers that a captured form takes in each step; a list has one a member."""
+    named = _named_numbers(h, clip, scalars)
+    return [x.values if type(x) is PerMember else x for x in named.values()]
 
 
 def _matches_capture(
@@ -288,7 +428,7 @@ def _matches_capture(
     plan: BlockPlan,
     gradients: Sequence[Any],
     scalars: dict[str, Any],
-    clip: float | None,
+    clip: Any,
 ) -> bool:
     """Return whether a user's rule and its captured form agree on two elements.
 
@@ -301,12 +441,14 @@ def _matches_capture(
         return True  # norms are over all elements
     before = {name: array[few].copy() for name, array in params.slots.items()}
     used = g if clip is None else g * np.asarray(clip, g.dtype)
-    if span.regularizer is not None:
-        used = span.regularizer.add_to(used, p)
-    numbers = _numbers(span.h.learning_rate, clip, scalars)
+    used, decay = with_decay(span.regularizer, used, p, optimizer.separate_decay)
+    c = Scalars(**scalars)
+    if decay is not None:
+        c.decay = decay
+    numbers = _numbers(span.h, clip, scalars)
     with np.errstate(all="ignore"):
         slots = Slots(**{name: array.copy() for name, array in before.items()})
-        new, made, *_ = optimizer.update(p.copy(), used, slots, span.h, Scalars(**scalars))
+        new, made, *_ = optimizer.update(p.copy(), used, slots, span.h, c)
         run_pieces(plan, numbers, [[p, g, *before.values()]])
     return np.array_equal(new, p, equal_nan=True) and all(
         np.array_equal(made[name], array, equal_nan=True) for name, array in before.items()
@@ -342,9 +484,9 @@ def _split(
         yield _block(values, _concatenated(small), slots, start)
 
 
-def _update_all(update: Callable[[list[Any]], Any], pieces: list[list[Any]]) -> None:
-    for piece in pieces:
-        update(piece)
+def _update_all(update: RunsBlock, pieces: list[list[Any]], first: int, blocks: Blocks) -> None:
+    for number, piece in enumerate(pieces, first):
+        blocks.run(number, update, piece)
 
 
 def _concatenated(parts: list[Any]) -> Any:

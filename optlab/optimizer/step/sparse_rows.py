@@ -54,7 +54,7 @@ def update_rows(
         t = flat.t[place] + 1
         if isinstance(p, Parameter):
             multiplier *= p.learning_rate
-        h.learning_rate = rate * multiplier
+        h.__dict__["learning_rate"] = rate * multiplier
         c = Scalars(**scalars_of(optimizer, t, h, (flat, place)))
         span = slice(flat.bounds[place], flat.bounds[place + 1])
         wide = np.float32 if flat.values.dtype.itemsize < 4 else flat.values.dtype

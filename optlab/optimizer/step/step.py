@@ -1,13 +1,15 @@
 """One step of an optimizer, in five phases: gather, clip, update, write, publish.
 
 All results are computed and checked before any is written, so an error leaves parameters and slots
-unchanged. Fused updates (`run_fused`) warn of floating-point errors when the whole step is
-written, so that this holds where warnings are errors, too.
+unchanged. An exception that comes during the writing, such as Ctrl-C, is raised when all is
+written: see `roll_forward`. Fused updates (`FusedPass`) warn of floating-point errors when the
+whole step is written, so that this holds where warnings are errors, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,8 +19,6 @@ from optlab.autograd.tape.row_sparse import RowSparse
 from optlab.autograd.tensor.tensor import raw
 from optlab.backend import events
 from optlab.backend.arrays import readonly
-from optlab.backend.ensemble import EnsembleArray
-from optlab.backend.text import comma_list
 from optlab.nn.clip import scaled
 from optlab.optimizer.params.flat import FlatParameters, Span, check_gradient
 from optlab.optimizer.params.groups import Group
@@ -27,9 +27,13 @@ from optlab.optimizer.params.usage_warnings import (
     warn_of_unstepped_schedule,
     warn_of_zero_gradients,
 )
+from optlab.optimizer.regularizer import with_decay
 from optlab.optimizer.rule.protocols import UpdateRule
+from optlab.optimizer.step import bound
 from optlab.optimizer.step.apply_rule import apply_rule
-from optlab.optimizer.step.fused import FusedUpdate, prepare_fused, run_fused
+from optlab.optimizer.step.fused import FusedPass, FusedUpdate, prepare_fused
+from optlab.optimizer.step.not_finite import gradients_are_finite, results_are_finite
+from optlab.optimizer.step.roll_forward import roll_forward
 from optlab.optimizer.step.sparse_rows import RowUpdate, update_rows, write_rows
 
 
@@ -70,15 +74,39 @@ def take_step(optimizer: UpdateRule, given: dict[int, Any] | None = None) -> Non
     given : dict of int to array, optional
         Gradients by the identities of parameters, in place of those that they hold.
     """
+    if optimizer.unfinished:
+        optimizer.unfinished.finish()
+    has_listeners = bool(events.step_taken.listeners)
+    if given is None and not has_listeners:
+        if optimizer.bound_step is None:
+            bound.bind_when_due(optimizer)
+        if optimizer.bound_step is not None:
+            if optimizer.bound_step.take(optimizer):
+                optimizer.bound_step.warn()
+                return
+            optimizer.bound_step = None
     rate = optimizer.get_lr()
     gathered = _gather(optimizer, rate, given)
-    if optimizer.not_finite != "pass" and not _all_finite(optimizer, gathered):
-        optimizer.skipped += 1
-        return
-    has_listeners = bool(events.step_taken.listeners)
+    looks = optimizer.not_finite != "pass"
+    if looks:
+        pairs = (pair for group, raws in gathered for pair in _pairs(group, raws))
+        if not gradients_are_finite(optimizer, pairs):
+            optimizer.skipped += 1
+            return
     clipped = _clip(gathered, has_listeners)
     dense, fused, rows = _update(optimizer, rate, clipped, has_listeners)
-    _write(optimizer, dense, fused, rows, has_listeners)
+    run = FusedPass(optimizer, fused) if fused else None
+    if looks and not results_are_finite(optimizer, dense, run, rows):
+        optimizer.skipped += 1
+        return
+    try:
+        _write(optimizer, dense, run, rows, has_listeners)
+    except BaseException as error:
+        again = partial(_write, optimizer, dense, run, rows, has_listeners)
+        roll_forward(optimizer.unfinished, again, error)
+        raise
+    if run is not None:
+        run.warn()
     if has_listeners:
         events.step_taken.publish(optimizer, dense)
     if given is None and not (dense or fused or rows):
@@ -98,37 +126,6 @@ def _gather(
     for group in optimizer.groups:
         gathered.append((group, [params.gradients(given) for params in group.arenas]))
     return gathered
-
-
-def _all_finite(optimizer: UpdateRule, gathered: list[tuple[Group, _Gradients]]) -> bool:
-    """Return whether all gradients are finite.
-
-    Raises
-    ------
-    FloatingPointError
-        If one is not and the policy is to raise. Nothing has changed then.
-    """
-    for p, g in (pair for group, raws in gathered for pair in _pairs(group, raws)):
-        values = g.values if isinstance(g, RowSparse) else g
-        has_members = isinstance(values, EnsembleArray)
-        while isinstance(values, EnsembleArray):
-            values = values.members
-        if values is None or bool(np.isfinite(values).all()):
-            continue
-        if optimizer.not_finite == "skip":
-            return False
-        bad = ~np.isfinite(values)
-        count, who = int(bad.sum()), ""
-        if has_members:
-            found = np.flatnonzero(bad.reshape(len(bad), -1).any(1)).tolist()
-            who = f" in member{'s' * (len(found) != 1)} {comma_list(found, most=8)} of the ensemble"
-        raise FloatingPointError(
-            f"the gradient of {getattr(p, 'name', None) or 'a parameter'} (shape {p.shape}) has "
-            f"{count} element{'s' * (count != 1)} that {'is' if count == 1 else 'are'} not "
-            f"finite{who}. Nothing was changed. Try a smaller learning rate or grad_clip; "
-            "optlab.autograd.detect_anomaly() finds the operation."
-        )
-    return True
 
 
 def _clip(
@@ -220,12 +217,14 @@ def _update_span(
         g = _flat(gradients, p)
     if factor is not None:
         g = readonly(scaled(g, factor))
+    decay = None
     if regularizer is not None:
-        g = readonly(regularizer.add_to(g, p))
-    h.learning_rate = rate = rate * multiplier
+        g, decay = with_decay(regularizer, g, p, optimizer.separate_decay)
+        g = readonly(g)
+    h.__dict__["learning_rate"] = rate = rate * multiplier  # without the checks of a user's value
     shape = None if optimizer.kind == "elementwise" else params.parameters[first].data.shape
     new, made, terms = apply_rule(
-        optimizer, p, g, slots, h, t, shape, (params, first), has_listeners
+        optimizer, p, g, slots, h, t, shape, (params, first), has_listeners, decay
     )
     if params.master is not None:
         new.astype(params.flat.dtype)  # an overflow warns, or raises, before anything is written
@@ -253,11 +252,11 @@ def _as_dense(update: RowUpdate, raws: list[Any], gradients: list[Any]) -> Updat
 def _write(
     optimizer: UpdateRule,
     dense: list[Update],
-    fused: list[FusedUpdate],
+    fused: FusedPass | None,
     rows: list[RowUpdate],
     has_listeners: bool,
 ) -> None:
-    """Write all results into parameters, slots and step counts."""
+    """Write all results into parameters, slots and step counts; may be called again."""
     writer = f"{type(optimizer).__name__}.step()"
     in_parts: dict[int, FlatParameters] = {}
     for update in dense:
@@ -281,8 +280,8 @@ def _write(
                 readonly(array)
     for one in rows:
         write_rows(one, writer)
-    if fused:
-        run_fused(optimizer, fused)
+    if fused is not None:
+        fused.run()
 
 
 def _pairs(group: Group, raws: list[list[Any]]) -> list[tuple[Any, Any]]:

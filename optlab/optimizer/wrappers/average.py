@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import TracebackType
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 
-from optlab.autograd.tensor.tensor import Tensor
+from optlab.autograd.tensor.tensor import Tensor, raw
 from optlab.backend.arrays import copied
+from optlab.backend.call_recorder import effect
 from optlab.optimizer.interface import clear_gradients_of
 from optlab.optimizer.params.flat import FlatParameters
 from optlab.optimizer.params.groups import parameter_names
@@ -21,11 +23,17 @@ from optlab.optimizer.params.names import renamed, warn_if_told_apart_by_order
 from optlab.optimizer.rule.formula import FormulaOfDocstring
 from optlab.optimizer.rule.hyperparameters import checked_name
 from optlab.optimizer.state_dict import check_is_mapping, raise_faults
+from optlab.optimizer.step import functional
+from optlab.optimizer.step.after_steps import AfterSteps
+from optlab.optimizer.step.roll_forward import Unfinished, carried_through
 from optlab.optimizer.step.step import Update
 from optlab.optimizer.wrappers.checks import check_shape, checked_parameters
 from optlab.optimizer.wrappers.state import Memory, memories_from_state, memories_to_state
 from optlab.optimizer.wrappers.weight_swap import WeightSwap, last_swapper, own_weights
 from optlab.optimizer.wrappers.wrapper import AfterStep, Wrapper, concatenate_flat, free_name
+from optlab.plan import CaptureError
+from optlab.plan.progress import Progress
+from optlab.plan.undisturbed import undisturbed, whole
 
 
 class Source(NamedTuple):
@@ -54,10 +62,13 @@ class Average:
     own_settings: dict[str, Any]
     sources: list[Source]
     memories: list[Memory]
+    unfinished: Unfinished
     #: The swap of `apply`; None while the parameters hold their own weights.
     _swap: WeightSwap | None
     #: The formula of the average, from the docstring; a notebook renders it.
     formula = FormulaOfDocstring()
+    #: Settings that `own_settings` has only if they were given.
+    optional_settings: ClassVar[tuple[str, ...]] = ()
     #: Hints for methods that do not exist.
     instead: ClassVar[dict[str, str]] = {}
 
@@ -88,12 +99,23 @@ class Average:
         """Return the memory of a parameter of these values before any update."""
         raise NotImplementedError
 
-    def _accumulate(self, memories: list[tuple[Memory, Any]]) -> None:
-        """Add the current values to the average: a pair of memory and values per parameter."""
+    def _accumulate(self, memories: list[tuple[Memory, Any]], progress: Progress) -> None:
+        """Add the current values to the average: a pair of memory and values per parameter.
+
+        All that it writes are calls of `progress`: it is called again after an exception.
+        """
         raise NotImplementedError
 
     def _average(self, memory: Memory) -> Any:
         """Return the average, or None if nothing has been averaged yet."""
+        raise NotImplementedError
+
+    def _functional_settings(self, given: dict[str, Any]) -> Any:
+        """Return the settings of a functional step, some of which were given."""
+        raise NotImplementedError
+
+    def _next_memory(self, memory: Memory, values: Any, settings: Any) -> Memory:
+        """Return a new memory with these values: what `_accumulate` does, nothing in place."""
         raise NotImplementedError
 
     # Parameters ---------------------------------------------------------------------------------
@@ -128,11 +150,9 @@ class Average:
 
     def watch(self, sources: list[Source]) -> None:
         """Add parameters to average."""
-        self.sources = [*self.sources, *sources]
-        self.memories = [
-            *self.memories,
-            *(self._initial_memory(source.values) for source in sources),
-        ]
+        new = [self._initial_memory(source.values) for source in sources]
+        # Both in one call: an interrupt between them would leave sources without memory.
+        vars(self).update(sources=[*self.sources, *sources], memories=[*self.memories, *new])
 
     def forget(self) -> None:
         """Reset to an average without parameters."""
@@ -140,6 +160,7 @@ class Average:
         self.memories = []
         self._swap = None
         self._depth = 0
+        self.unfinished = Unfinished()
 
     def fresh(self) -> Self:
         """Return an average with the same settings and no parameters."""
@@ -147,6 +168,7 @@ class Average:
         other.forget()
         return other
 
+    @effect
     def clear_grad(self, set_to_zero: bool = True) -> None:
         """Clear the gradients of all parameters, as `Optimizer.clear_grad` does."""
         clear_gradients_of(self.parameters, set_to_zero)
@@ -193,14 +215,20 @@ class Average:
         return found
 
     def _update(self) -> None:
-        """Add the current weights to the averages."""
+        """Add the current weights to the averages, to those of all parameters or of none."""
+        self.unfinished.finish()
+        carried_through(self.unfinished, self.accumulate)
+
+    def accumulate(self, progress: Progress) -> None:
+        """Add the current weights to the averages, as far as that is not done."""
         pairs = []
         for source, memory in zip(self.sources, self.memories, strict=True):
             values = source.values
             check_shape(source.parameter, values, memory)
             pairs.append((memory, values))
-        self._accumulate(pairs)
+        self._accumulate(pairs, progress)
 
+    @effect
     def apply(self, executor: bool | None = None, need_restore: bool = True) -> Applied:
         """Write the averages into the parameters, until `restore`.
 
@@ -244,8 +272,14 @@ class Average:
             need_restore = executor
         else:
             _no_executor(executor)
-        self._swap_in()
-        return Applied(self, bool(need_restore))
+        applied = self._swap
+        try:
+            self._swap_in()
+            return Applied(self, bool(need_restore))
+        except BaseException:
+            if applied is None:  # else a block around this one restores the weights
+                undisturbed(self._swap_out)
+            raise
 
     def _swap_in(self) -> None:
         """Write the averages into the parameters, unless that was done already."""
@@ -255,8 +289,16 @@ class Average:
         averages = self.averages()
         for p, memory in zip(self.parameters, self.memories, strict=True):
             check_shape(p, p.data, memory)
-        self._swap = WeightSwap(self, self.parameters, averages)
+        swap = WeightSwap(self, self.parameters, averages)
+        try:
+            swap.write()
+            self._swap = swap
+        except BaseException:
+            if self._swap is None:
+                undisturbed(swap.take_back)
+            raise
 
+    @effect
     def restore(self, executor: None = None) -> None:
         """Restore the weights that the parameters had before `apply`, to the bit.
 
@@ -268,7 +310,7 @@ class Average:
             If something moved the parameters meanwhile; the weights are restored all the same.
         """
         _no_executor(executor)
-        moved = self._swap_out()
+        moved = whole(self._swap_out)
         if moved:
             raise RuntimeError(
                 f"{moved} while the averages of {type(self).__name__} were applied. The weights of "
@@ -277,6 +319,7 @@ class Average:
 
     def _swap_out(self) -> str:
         """Restore the weights, and return what moved the parameters meanwhile, or no text."""
+        self._depth = 0
         swap = self._swap
         if swap is None:
             return ""
@@ -293,6 +336,7 @@ class Average:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the memory of each parameter by its name; arrays are copies."""
+        self.unfinished.finish()
         return memories_to_state(self.names(), self.memories)
 
     def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
@@ -317,7 +361,7 @@ class Average:
         given = renamed(state_dict, names)
         by_position = given.keys() != state_dict.keys()
         warn_if_told_apart_by_order(given, self.parameters, names, by_position)
-        write()
+        whole(write)
 
     set_dict = set_state_dict
     load_state_dict = set_state_dict
@@ -352,10 +396,18 @@ class Applied:
     def __init__(self, average: Average, need_restore: bool) -> None:
         self.average = average
         self.need_restore = need_restore
+        self._outside = 0  # blocks around this one
 
     def __enter__(self) -> None:
-        self.average._swap_in()
-        self.average._depth += 1
+        average = self.average
+        self._outside = average._depth
+        try:
+            average._swap_in()
+            average._depth = self._outside + 1
+        except BaseException:
+            if not self._outside and self.need_restore:
+                undisturbed(average._swap_out)
+            raise
 
     def __exit__(
         self,
@@ -363,13 +415,17 @@ class Applied:
         error: BaseException | None,
         where: TracebackType | None,
     ) -> None:
-        self.average._depth -= 1
-        if self.average._depth or not self.need_restore:
+        whole(partial(self._leave, error is None))
+
+    def _leave(self, reports: bool) -> None:
+        average = self.average
+        average._depth = self._outside
+        if average._depth or not self.need_restore:
             return
-        if error is None:
-            self.average.restore()
+        if reports:
+            average.restore()
         else:
-            self.average._swap_out()
+            average._swap_out()
 
 
 class Averaged(Wrapper):
@@ -421,6 +477,7 @@ class Averaged(Wrapper):
         average = vars(self).get("average")
         return average is not None and name in average.own_settings
 
+    @effect
     def apply(self, executor: bool | None = None, need_restore: bool = True) -> Applied:
         """Write the averages into the parameters, until `restore`."""
         self._require_parameters()
@@ -442,11 +499,11 @@ class Averaged(Wrapper):
         self._watch()
         self.average.require_own_weights("step()")
 
-    def _after(self, updated: list[bool]) -> None:
+    def _after(self, updated: list[bool], progress: Progress) -> None:
         if not any(updated):
             return
         try:
-            self.average._update()
+            self.average.accumulate(progress)
         except Exception as error:
             error.add_note(
                 f"The step of {self.inner_optimizer.__class__.__name__} was taken before; the "
@@ -463,17 +520,138 @@ class Averaged(Wrapper):
             terms={**row.terms, free_name("lag", row.terms): row.parameter - average},
         )
 
+    def functional_averages(self, parameters: Any, state: Any, /) -> Any:
+        """Return the averages in a state of `functional_step`, in a container like `parameters`.
+
+        Parameters
+        ----------
+        parameters : array or Tensor, or a list, tuple or dict of them
+            They are returned themselves where nothing has been averaged yet.
+        state : dict
+            From `functional_init` or `functional_step`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import optlab as ol
+        >>> ema = ol.optimizer.ExponentialMovingAverage.around(ol.optimizer.SGD(0.1), decay=0.5)
+        >>> w = np.array([1.0])
+        >>> state = ema.functional_init(w)
+        >>> for _ in range(2):
+        ...     w, state = ema.functional_step(w, np.ones(1), state)
+        >>> ema.functional_averages(w, state).round(4)
+        array([0.8333])
+        """
+        leaves = functional.Leaves(parameters)
+        found = []
+        for p, memory in zip(leaves.parts, self._functional_memories(leaves, state), strict=True):
+            average = self.average._average(memory)
+            found.append(functional.fresh(p) if average is None else average)
+        return leaves.given_back(found)
+
+    def _functional_memories(self, leaves: Any, state: Any) -> list[Memory]:
+        """Return the memory of each leaf in a state."""
+        labels = self.average._initial_memory(np.zeros(1, np.float32)).items()
+        found: list[Memory] = [{} for _ in leaves.parts]
+        for label, example in labels:
+            column = leaves.like(functional.entry(state, label), f"state[{label!r}]")
+            for memory, x in zip(found, column, strict=True):
+                if isinstance(example, int):
+                    memory[label] = functional.count_of(x, f"state[{label!r}]")
+                elif isinstance(example, float):
+                    memory[label] = functional.memory_number(x)
+                else:
+                    memory[label] = x
+        return found
+
+    def _functional_state(self, leaves: Any, inner: Any, memories: list[Memory]) -> dict[str, Any]:
+        """Return a state of memories and that of the inner optimizer."""
+        columns = {
+            label: leaves.build(
+                [
+                    functional.handed(m[label], p) if hasattr(m[label], "dtype") else m[label]
+                    for m, p in zip(memories, leaves.parts, strict=True)
+                ]
+            )
+            for label in memories[0]
+        }
+        return {"inner_optimizer": inner, **columns}
+
+    def _functional_names(self) -> tuple[str, list[str]]:
+        average = self.average
+        names = [*average.own_settings, *average.optional_settings]
+        return type(average).__name__, list(dict.fromkeys(names))
+
+    def _functional_own(self, named: dict[str, Any]) -> dict[str, Any]:
+        """Take the settings of the average out of the hyper-parameters, and return them."""
+        who, names = self._functional_names()
+        own = functional.take_own(names, named, who, self.inner_optimizer)
+        for name in own:
+            del named[name]
+        return own
+
+    def _functional_start(self, leaves: Any, values: list[Any], named: Any) -> dict[str, Any]:
+        named = dict(named)
+        self._functional_own(named)
+        inner = self.inner_optimizer._functional_start(leaves, values, named)
+        memories = [self.average._initial_memory(raw(_wide(x))) for x in values]
+        return self._functional_state(leaves, inner, memories)
+
+    def _functional_take(
+        self, leaves: Any, values: list[Any], gradients: list[Any], state: Any, named: Any
+    ) -> tuple[list[Any], dict[str, Any], list[bool]]:
+        named = dict(named)
+        settings = self.average._functional_settings(self._functional_own(named))
+        memories = self._functional_memories(leaves, state)
+        inner = functional.entry(state, "inner_optimizer")
+        new, inner, moved = self.inner_optimizer._functional_take(
+            leaves, values, gradients, inner, named
+        )
+        if any(moved):
+            memories = [
+                self.average._next_memory(memory, _wide(x), settings)
+                for memory, x in zip(memories, new, strict=True)
+            ]
+        return new, self._functional_state(leaves, inner, memories), moved
+
+    def member_memory(self, start: Any) -> Memory:
+        """Return the memory of members that start at these points, for `member_after`."""
+        return self.average._initial_memory(start)
+
+    def member_after(self, memory: Memory, p: Any) -> tuple[Any, Memory]:
+        """Return the weights after a step of the inner optimizer has moved them to `p`."""
+        return p, self.average._next_memory(memory, p, self.average._functional_settings({}))
+
     def over_rows(self, start: Any) -> AfterStep:
         """Return what to do after each step, for parameters that are rows of one plain array."""
         own = self.average.fresh()
         memory = own._initial_memory(start)
 
         def after(p: Any) -> tuple[Any, dict[str, Any], dict[str, Any]]:
-            own._accumulate([(memory, p)])
+            own._accumulate([(memory, p)], Progress())
             average = own._average(memory)
             return p, {"average": average}, {"lag": p - average}
 
         return after
+
+    def _captured(self, own: Mapping[str, Any]) -> AfterSteps:
+        """Return what to do after each step, for `capture_rule`."""
+        callables = [name for name, x in self.own_settings.items() if callable(x)]
+        if callables:
+            raise CaptureError(f"{callables[0]} of this average is a function.")
+        average = self.average
+        settings = average._functional_settings({k: own[k] for k in average.own_settings})
+        memory = average._initial_memory(np.zeros(1))
+        numbers = {k: x for k, x in memory.items() if not hasattr(x, "dtype")}
+        arrays = [k for k in memory if k not in numbers]
+
+        def after(t: int, p: Any, slots: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+            known = {**numbers, **{k: slots[k] for k in arrays}}
+            new = average._next_memory(known, p, settings)
+            numbers.update({k: new[k] for k in numbers})
+            return p, {**{k: new[k] for k in arrays}, "average": average._average(new)}
+
+        return AfterSteps({**dict.fromkeys(arrays, 0.0), "average": None}, after, "average")
 
     def _memories(self) -> list[Memory]:
         self._watch()
@@ -485,6 +663,12 @@ class Averaged(Wrapper):
     def __repr__(self) -> str:
         values = "".join(f", {k}={v!r}" for k, v in self.average.own_settings.items())
         return f"{type(self.average).__name__}.around({self.inner_optimizer!r}{values})"
+
+
+def _wide(values: Any) -> Any:
+    """Return values in float32 at least."""
+    dtype = np.result_type(values.dtype, np.float32)
+    return values if values.dtype == dtype else values.astype(dtype)
 
 
 def _no_executor(executor: Any) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from optlab.autograd.tensor.tensor import Tensor
+from optlab.optimizer.params.labels import label_of
 from optlab.optimizer.rule.hyperparameters import holds_parameters
 from optlab.optimizer.wrappers.state import Memory
 
@@ -41,7 +42,7 @@ def check_shape(p: Tensor, values: Any, memory: Memory) -> None:
     array = next(value for value in memory.values() if hasattr(value, "dtype"))
     if array.shape != values.shape:
         raise ValueError(
-            f"{getattr(p, 'name', None) or 'a parameter'} has shape {values.shape}, but its "
+            f"{label_of(p)} has shape {values.shape}, but its "
             f"average {array.shape}. Make a new average for it."
         )
 

@@ -6,11 +6,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from optlab.backend.arrays import as_float
+from optlab.autograd.tensor.conversions import as_setting
+from optlab.backend.call_recorder import effect
 from optlab.optimizer.rule.hyperparameters import by_names
+from optlab.optimizer.rule.traced import TracedNumber
+from optlab.optimizer.step import functional
 from optlab.optimizer.wrappers.average import Average
 from optlab.optimizer.wrappers.checks import check_is_setting
-from optlab.optimizer.wrappers.state import Memory
+from optlab.optimizer.wrappers.state import Memory, move_arrays
+from optlab.plan.progress import Progress
 
 
 class ExponentialMovingAverage(Average):
@@ -67,6 +71,7 @@ class ExponentialMovingAverage(Average):
     [0.8333]
     """
 
+    optional_settings: ClassVar[tuple[str, ...]] = ("thres_steps",)
     instead: ClassVar[dict[str, str]] = {
         "step": " Call update() after the optimizer's step(); or let one step() do both: "
         "ExponentialMovingAverage.around(optimizer)."
@@ -82,9 +87,7 @@ class ExponentialMovingAverage(Average):
     ) -> None:
         for label, value in {"decay": decay, "thres_steps": thres_steps}.items():
             check_is_setting("ExponentialMovingAverage", label, value, "decay=0.999")
-        number = as_float(decay, "decay")
-        if not 0 <= number < 1:
-            raise ValueError(f"decay must be in [0, 1); got {decay!r}.")
+        number = _checked_decay(decay)
         self.thres_steps = thres_steps
         self.own_settings = {"decay": number}
         if thres_steps is not None:
@@ -93,6 +96,7 @@ class ExponentialMovingAverage(Average):
                 self._steps()
         super().__init__(parameters, name)
 
+    @effect
     def update(self) -> None:
         """Add the current weights to the average; call it after the optimizer's step.
 
@@ -110,28 +114,45 @@ class ExponentialMovingAverage(Average):
         decay: float = self.own_settings["decay"]
         if self.thres_steps is None:
             return decay
-        steps = self._steps()
-        return min(decay, (1 + steps) / (10 + steps))
+        present: float = _early(decay, self._steps())
+        return present
 
     def _steps(self) -> float:
         """Return the step count that sets the decay."""
-        steps = as_float(
-            self.thres_steps() if callable(self.thres_steps) else self.thres_steps, "thres_steps"
+        return _checked_steps(
+            self.thres_steps() if callable(self.thres_steps) else self.thres_steps
         )
-        if not 0 <= steps < np.inf:
-            raise ValueError(f"thres_steps must be finite and at least 0; got {steps!r}.")
-        return steps
 
     def _initial_memory(self, values: Any) -> Memory:
         return {"ema": np.zeros_like(values), "ema_decays": 1.0}
 
-    def _accumulate(self, memories: list[tuple[Memory, Any]]) -> None:
+    def _accumulate(self, memories: list[tuple[Memory, Any]], progress: Progress) -> None:
         decay = self.present_decay
         for m, values in memories:
             d = _rounded(decay, values)
-            m["ema"] *= d
-            m["ema"] += (1 - d) * values
-            m["ema_decays"] *= d  # the product of all decays
+            now = {"ema_decays": m["ema_decays"] * d}  # the product of all decays
+
+            def moved(ema: Any, new: Any, d: float = d) -> list[Any]:
+                return [ema * d + (1 - d) * new]
+
+            move_arrays(m, ["ema"], values, moved, now, progress)
+
+    def _functional_settings(self, given: dict[str, Any]) -> Any:
+        decay = functional.number_of(given.get("decay", self.own_settings["decay"]), _checked_decay)
+        steps = given.get("thres_steps", self.thres_steps)
+        if callable(steps):
+            raise ValueError(
+                "thres_steps of this ExponentialMovingAverage is a function, whose count is not "
+                "part of the state: give its number, functional_step(..., thres_steps=step)."
+            )
+        return decay if steps is None else _early(decay, _checked_steps(steps))
+
+    def _next_memory(self, memory: Memory, values: Any, settings: Any) -> Memory:
+        d = _rounded(settings, values)
+        return {
+            "ema": memory["ema"] * d + (1 - d) * values,
+            "ema_decays": memory["ema_decays"] * d,
+        }
 
     def _average(self, memory: Memory) -> Any:
         if memory["ema_decays"] == 1:
@@ -139,6 +160,29 @@ class ExponentialMovingAverage(Average):
         return memory["ema"] / (1 - _rounded(memory["ema_decays"], memory["ema"]))
 
 
-def _rounded(number: float, beside: Any) -> float:
+def _checked_decay(value: Any) -> float:
+    """Return the decay, checked."""
+    decay = as_setting(value, "decay")
+    if not 0 <= decay < 1:
+        raise ValueError(f"decay must be in [0, 1); got {value!r}.")
+    return decay
+
+
+def _checked_steps(value: Any) -> float:
+    """Return the step count that sets the decay, checked."""
+    steps = as_setting(value, "thres_steps")
+    if not 0 <= steps < np.inf:
+        raise ValueError(f"thres_steps must be finite and at least 0; got {steps!r}.")
+    return steps
+
+
+def _early(decay: Any, steps: float) -> Any:
+    """Return the decay after a number of steps."""
+    return min(decay, (1 + steps) / (10 + steps))
+
+
+def _rounded(number: Any, beside: Any) -> Any:
     """Round a number to the precision of an array, as Paddle rounds decays and their product."""
+    if isinstance(number, TracedNumber):
+        return number.rounded(beside.dtype)
     return float(beside.dtype.type(number))

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from optlab.backend.arrays import as_float, copied
+from optlab.autograd.tensor.conversions import as_setting
+from optlab.backend.arrays import copied
 from optlab.optimizer.params.flat import FlatParameters
 from optlab.optimizer.rule.hyperparameters import by_names
+from optlab.optimizer.step import functional
+from optlab.optimizer.step.after_steps import AfterSteps
 from optlab.optimizer.step.step import Update
 from optlab.optimizer.wrappers.state import Memory
 from optlab.optimizer.wrappers.wrapper import AfterStep, Wrapper, concatenate_flat, free_name
+from optlab.plan.progress import Call, Progress
 
 
 class LookAhead(Wrapper):
@@ -75,9 +80,7 @@ class LookAhead(Wrapper):
         self, inner_optimizer: Any, alpha: float = 0.5, k: int = 5, name: str | None = None
     ) -> None:
         super().__init__(inner_optimizer, name)
-        self.alpha = as_float(alpha, "alpha")
-        if not 0 <= self.alpha <= 1:
-            raise ValueError(f"alpha must be in [0, 1]; got {alpha!r}.")
+        self.alpha = _checked_alpha(alpha)
         self.k = whole_number("k", k)
         self._forget()
 
@@ -103,18 +106,20 @@ class LookAhead(Wrapper):
             if not memory["slow_steps"]:  # other weights may have been loaded since
                 memory["slow"] = copied(_values(*place))
 
-    def _after(self, updated: list[bool]) -> _Acted:
+    def _after(self, updated: list[bool], progress: Progress) -> _Acted:
         acted = _Acted([memory["slow"] for memory in self._slow], [])
+        writes: list[Call] = []
         for (flat, i), memory, moved in zip(self.places, self._slow, updated, strict=True):
-            memory["slow_steps"] += moved
-            meets = moved and memory["slow_steps"] % self.k == 0
+            now = {"slow_steps": memory["slow_steps"] + moved}
+            meets = moved and now["slow_steps"] % self.k == 0
             acted.synchronised.append(meets)
-            if not meets:
-                continue
-            memory["slow"] = self._moved(memory["slow"], _values(flat, i))
-            if self.alpha != 1:
-                flat.write(_span(flat, i), memory["slow"].reshape(-1))
-                flat.mark_written(i, i + 1, "LookAhead.step()")
+            if meets:
+                slow = now["slow"] = self._moved(memory["slow"], _values(flat, i))
+                if self.alpha != 1:
+                    writes.append((flat.write, _span(flat, i), slow.reshape(-1)))
+                    writes.append((flat.mark_written, i, i + 1, "LookAhead.step()"))
+            writes.append((memory.update, now))
+        progress.do(writes)
         return acted
 
     def _moved(self, slow: Any, fast: Any) -> Any:
@@ -125,6 +130,68 @@ class LookAhead(Wrapper):
         moved *= self.alpha
         moved += slow
         return moved
+
+    def _functional_start(self, leaves: Any, values: list[Any], named: Any) -> dict[str, Any]:
+        named = dict(named)
+        self._functional_settings(named)
+        return {
+            "inner_optimizer": self.inner_optimizer._functional_start(leaves, values, named),
+            "slow": leaves.build([functional.handed(functional.fresh(x), x) for x in values]),
+            "slow_steps": leaves.build([0] * len(values)),
+        }
+
+    def _functional_settings(self, named: dict[str, Any]) -> tuple[Any, int]:
+        """Take alpha and k out of the hyper-parameters; return those of this step."""
+        own = functional.take_own(self.own_names, named, type(self).__name__, self.inner_optimizer)
+        for name in own:
+            del named[name]
+        k = whole_number("k", own["k"]) if "k" in own else self.k
+        return functional.number_of(own.get("alpha", self.alpha), _checked_alpha), k
+
+    def _functional_take(
+        self, leaves: Any, values: list[Any], gradients: list[Any], state: Any, named: Any
+    ) -> tuple[list[Any], dict[str, Any], list[bool]]:
+        named = dict(named)
+        alpha, k = self._functional_settings(named)
+        counts = leaves.like(functional.entry(state, "slow_steps"), "state['slow_steps']")
+        slows = leaves.like(functional.entry(state, "slow"), "state['slow']")
+        inner = functional.entry(state, "inner_optimizer")
+        new, inner, moved = self.inner_optimizer._functional_take(
+            leaves, values, gradients, inner, named
+        )
+        made, steps = [], []
+        for i, (slow, count) in enumerate(zip(slows, counts, strict=True)):
+            number = functional.count_of(count, "state['slow_steps']")
+            # Before the first step other weights may have been given.
+            slow = slow if number else functional.fresh(values[i])
+            number += moved[i]
+            if moved[i] and number % k == 0:
+                if isinstance(alpha, float) and alpha == 1:  # as in `_moved`
+                    slow = functional.fresh(new[i])
+                else:
+                    new[i] = (new[i] - slow) * alpha + slow
+                    slow = functional.fresh(new[i])
+            made.append(functional.handed(slow, leaves.parts[i]))
+            steps.append(number)
+        state = {
+            "inner_optimizer": inner,
+            "slow": leaves.build(made),
+            "slow_steps": leaves.build(steps),
+        }
+        return new, state, moved
+
+    def member_memory(self, start: Any) -> Memory:
+        """Return the memory of members that start at these points, for `member_after`."""
+        return {"slow": start, "slow_steps": 0}
+
+    def member_after(self, memory: Memory, p: Any) -> tuple[Any, Memory]:
+        """Return the weights after a step of the inner optimizer has moved them to `p`."""
+        steps = memory["slow_steps"] + 1
+        if steps % self.k:
+            return p, {**memory, "slow_steps": steps}
+        # As in `_moved`.
+        slow = p if self.alpha == 1 else (p - memory["slow"]) * self.alpha + memory["slow"]
+        return slow, {"slow": slow, "slow_steps": steps}
 
     def over_rows(self, start: Any) -> AfterStep:
         """Return what to do after each step, for parameters that are rows of one plain array."""
@@ -141,6 +208,19 @@ class LookAhead(Wrapper):
             return slow if met else fast, {"slow": slow}, terms
 
         return after
+
+    def _captured(self, own: Mapping[str, Any]) -> AfterSteps:
+        """Return what to do after each step, for `capture_rule`."""
+        alpha, k = _checked_alpha(own["alpha"]), whole_number("k", own["k"])
+
+        def after(t: int, fast: Any, slots: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+            if t % k:
+                return fast, slots
+            slow = slots["slow"]
+            moved = fast if alpha == 1 else (fast - slow) * alpha + slow  # as in `_moved`
+            return moved, {"slow": moved}
+
+        return AfterSteps({"slow": None}, after)
 
     def _add_to_row(self, row: Update, acted: _Acted | None) -> Update:
         flat, places, fast = row.arena, self.places, row.parameter
@@ -173,9 +253,17 @@ class _Acted(NamedTuple):
     synchronised: list[bool]
 
 
+def _checked_alpha(value: Any) -> float:
+    """Return the step of the slow weights, checked."""
+    alpha = as_setting(value, "alpha")
+    if not 0 <= alpha <= 1:
+        raise ValueError(f"alpha must be in [0, 1]; got {value!r}.")
+    return alpha
+
+
 def whole_number(name: str, value: Any) -> int:
     """Return a whole number of at least 1, checked."""
-    number = as_float(value, name)
+    number = as_setting(value, name)
     if isinstance(value, bool) or number < 1 or number != number // 1:
         raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}.")
     return int(number)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
-from optlab.autograd.tensor.tensor import Tensor
-from optlab.backend.arrays import as_float
+from optlab.autograd.tensor.conversions import as_setting
+from optlab.autograd.tensor.tensor import Tensor, raw
+from optlab.backend.call_recorder import after_backward, effect
 from optlab.optimizer.rule.hyperparameters import by_names
 from optlab.optimizer.wrappers.average import Average
 from optlab.optimizer.wrappers.checks import check_is_setting
 from optlab.optimizer.wrappers.look_ahead import whole_number
-from optlab.optimizer.wrappers.state import Memory
+from optlab.optimizer.wrappers.state import Memory, move_arrays
+from optlab.plan.progress import Progress
 
 _MOST_IN_ONE_SUM = 16384
 
@@ -88,25 +91,12 @@ class ModelAverage(Average):
         check_is_setting(
             "ModelAverage", "average_window_rate", average_window_rate, "average_window_rate=0.15"
         )
-        rate = as_float(average_window_rate, "average_window_rate")
-        if not 0 <= rate < math.inf:
-            raise ValueError(
-                f"average_window_rate must be finite and at least 0; got {average_window_rate!r}."
-            )
-        self.own_settings = {
-            "average_window_rate": rate,
-            "min_average_window": whole_number("min_average_window", min_average_window),
-            "max_average_window": whole_number("max_average_window", max_average_window),
-        }
-        least, most = list(self.own_settings.values())[1:]
-        if least > most:
-            raise ValueError(
-                f"min_average_window must not exceed max_average_window; got min_average_window="
-                f"{least} and max_average_window={most}. Each is 10000 unless it is given: give "
-                "both for a shorter window."
-            )
+        self.own_settings = _checked_settings(
+            average_window_rate, min_average_window, max_average_window
+        )
         super().__init__(parameters, name)
 
+    @effect
     def step(self) -> None:
         """Add the current weights to the average; call it after the optimizer's step.
 
@@ -118,6 +108,7 @@ class ModelAverage(Average):
         self.require_own_weights("step()")
         self._update()
 
+    @after_backward
     def minimize(
         self,
         loss: Any,
@@ -164,23 +155,72 @@ class ModelAverage(Average):
             "num_updates": 0,
         }
 
-    def _accumulate(self, memories: list[tuple[Memory, Any]]) -> None:
+    def _accumulate(self, memories: list[tuple[Memory, Any]], progress: Progress) -> None:
         rate, least, most = self.own_settings.values()
         for m, values in memories:
-            m["sum_1"] += values
-            m["num_accumulates"] += 1
-            m["num_updates"] += 1
-            if m["num_updates"] % _MOST_IN_ONE_SUM == 0:
-                m["sum_2"] += m["sum_1"]
-                m["sum_1"][...] = 0
-            n = m["num_accumulates"]
-            if n >= least and n >= min(most, int(m["num_updates"] * rate)):
-                m["sum_3"] = m["sum_1"] + m["sum_2"]
-                m["sum_1"][...] = 0
-                m["sum_2"][...] = 0
-                m["old_num_accumulates"], m["num_accumulates"] = n, 0
+            n, updates = m["num_accumulates"] + 1, m["num_updates"] + 1
+            now = {"num_accumulates": n, "num_updates": updates}
+            splits = updates % _MOST_IN_ONE_SUM == 0
+            closes = n >= least and n >= min(most, int(updates * rate))
+            if closes:
+                now |= {"old_num_accumulates": n, "num_accumulates": 0}
+
+            # Sums that stay are not among those that move.
+            names = ["sum_1", *["sum_2"] * (splits or closes), *["sum_3"] * closes]
+            move_arrays(m, names, values, partial(_moved, splits, closes), now, progress)
+
+    def _functional_settings(self, given: dict[str, Any]) -> Any:
+        settings = _checked_settings(**{**self.own_settings, **given})
+        return tuple(settings.values())
+
+    def _next_memory(self, memory: Memory, values: Any, settings: Any) -> Memory:
+        rate, least, most = settings
+        m = dict(memory)
+        m["sum_1"] = m["sum_1"] + values
+        m["num_accumulates"] += 1
+        m["num_updates"] += 1
+        if m["num_updates"] % _MOST_IN_ONE_SUM == 0:
+            m["sum_2"] = m["sum_2"] + m["sum_1"]
+            m["sum_1"] = np.zeros_like(raw(values))
+        n = m["num_accumulates"]
+        if n >= least and n >= min(most, int(m["num_updates"] * rate)):
+            m["sum_3"] = m["sum_1"] + m["sum_2"]
+            m["sum_1"], m["sum_2"] = np.zeros_like(raw(values)), np.zeros_like(raw(values))
+            m["old_num_accumulates"], m["num_accumulates"] = n, 0
+        return m
 
     def _average(self, memory: Memory) -> Any:
         m = memory
         count = m["num_accumulates"] + m["old_num_accumulates"]
         return (m["sum_1"] + m["sum_2"] + m["sum_3"]) / count if count else None
+
+
+def _checked_settings(
+    average_window_rate: Any, min_average_window: Any, max_average_window: Any
+) -> dict[str, Any]:
+    """Return the rate and the bounds of the window, checked."""
+    rate = as_setting(average_window_rate, "average_window_rate")
+    if not 0 <= rate < math.inf:
+        raise ValueError(
+            f"average_window_rate must be finite and at least 0; got {average_window_rate!r}."
+        )
+    least = whole_number("min_average_window", min_average_window)
+    most = whole_number("max_average_window", max_average_window)
+    if least > most:
+        raise ValueError(
+            f"min_average_window must not exceed max_average_window; got min_average_window="
+            f"{least} and max_average_window={most}. Each is 10000 unless it is given: give "
+            "both for a shorter window."
+        )
+    return {
+        "average_window_rate": rate, "min_average_window": least, "max_average_window": most
+    }  # fmt: skip
+
+
+def _moved(splits: bool, closes: bool, *given: Any) -> list[Any]:
+    """Return the sums after new values; the second and third are given where they move."""
+    *sums, new = given
+    one = sums[0] + new
+    if splits:
+        one, sums[1] = 0, sums[1] + one
+    return [0, 0, one + sums[1]] if closes else [one, *sums[1:]]

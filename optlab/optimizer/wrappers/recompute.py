@@ -17,6 +17,7 @@ from optlab.autograd.tensor.tensor import Tensor
 from optlab.optimizer.rule.hyperparameters import by_names
 from optlab.optimizer.wrappers.state import Memory
 from optlab.optimizer.wrappers.wrapper import AfterStep, Wrapper
+from optlab.plan.progress import Progress
 
 
 class RecomputeOptimizer(Wrapper):
@@ -65,6 +66,9 @@ class RecomputeOptimizer(Wrapper):
     >>> loss = (model(ol.ones([4, 8])) ** 2).mean()
     >>> _ = optimizer.minimize(loss)
     """
+
+    #: A captured function that uses it runs eagerly (see `optlab.capture`).
+    recomputes = True
 
     @by_names
     def __init__(self, optimizer: Any, name: str | None = None) -> None:
@@ -153,6 +157,14 @@ class RecomputeOptimizer(Wrapper):
         """Load a state of `state_dict`, as `set_state_dict` does."""
         self.set_state_dict(state_dict)
 
+    def _functional_start(self, leaves: Any, values: list[Any], named: Any) -> dict[str, Any]:
+        return self.inner_optimizer._functional_start(leaves, values, named)
+
+    def _functional_take(
+        self, leaves: Any, values: list[Any], gradients: list[Any], state: Any, named: Any
+    ) -> tuple[list[Any], dict[str, Any], list[bool]]:
+        return self.inner_optimizer._functional_take(leaves, values, gradients, state, named)
+
     # What a wrapper defines ---------------------------------------------------------------------
 
     def _forget(self) -> None:
@@ -171,7 +183,7 @@ class RecomputeOptimizer(Wrapper):
         twin.__setstate__(copy.deepcopy(vars(self), memo))
         return twin
 
-    def _after(self, updated: list[bool]) -> None:
+    def _after(self, updated: list[bool], progress: Progress) -> None:
         marks = _marks[self]
         if not marks.given and not marks.warned:
             marks.warned = True
@@ -200,6 +212,17 @@ class RecomputeOptimizer(Wrapper):
 
     def _set_memories(self, memories: list[Memory]) -> None:
         """Do nothing: there is no state."""
+
+    def _captured(self, own: Mapping[str, Any]) -> None:
+        """Return None: the numbers are those of the inner optimizer."""
+
+    def member_memory(self, start: Any) -> Memory:
+        """Return the memory of members that start at these points: none."""
+        return {}
+
+    def member_after(self, memory: Memory, p: Any) -> tuple[Any, Memory]:
+        """Return the weights after a step of the inner optimizer has moved them to `p`."""
+        return p, memory
 
     def over_rows(self, start: Any) -> AfterStep:
         """Return a function that changes nothing."""

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from operator import setitem
 from typing import Any
 
 import numpy as np
 
+from optlab.autograd.tensor.conversions import refuse_unrecorded
 from optlab.autograd.tensor.tensor import Tensor, raw
 from optlab.backend.arrays import as_array, copied, placed_beside
 from optlab.backend.ensemble import EnsembleArray
-from optlab.optimizer.state_dict import stack_members, unstack_like
+from optlab.optimizer.state_dict import nan_fault, stack_members, unstack_like
+from optlab.plan import sizes
+from optlab.plan.progress import Progress
 
 #: The state of one parameter: arrays and numbers (whole, or floats in [0, 1]) by name.
 Memory = dict[str, Any]
@@ -54,6 +58,11 @@ def memories_from_state(
 
 def _read_value(present: Any, value: Any) -> tuple[Any, str]:
     """Return a value in the form of the present one, and its fault or an empty text."""
+    refuse_unrecorded(
+        value,
+        "set_state_dict()",
+        "optimizer.functional_step(parameters, gradients, state), or give value.detach()",
+    )
     if hasattr(present, "dtype"):
         array = unstack_like(present, as_array(raw(value)))
         if array.shape != present.shape or array.dtype != present.dtype:
@@ -64,8 +73,8 @@ def _read_value(present: Any, value: Any) -> tuple[Any, str]:
         if isinstance(present, EnsembleArray) and not isinstance(array, EnsembleArray):
             every = copied(present)  # the state of one run, for every member
             every[...] = array
-            return every, ""
-        return copied(placed_beside(present, array, "the state")), ""
+            return every, nan_fault(array)
+        return copied(placed_beside(present, array, "the state")), nan_fault(array)
     kinds = (int, np.integer) if isinstance(present, int) else (int, float, np.number)
     if isinstance(value, bool) or not isinstance(value, kinds):
         return None, f"must be a {'whole ' * isinstance(present, int)}number; it is {value!r}"
@@ -73,3 +82,45 @@ def _read_value(present: Any, value: Any) -> tuple[Any, str]:
     if not 0 <= value <= most:
         return None, f"must be at least 0{' and at most 1' * (most == 1)}; it is {value!r}"
     return type(present)(value), ""
+
+
+def move_arrays(
+    memory: Memory,
+    names: list[str],
+    values: Any,
+    moved: Callable[..., list[Any]],
+    numbers: Memory,
+    progress: Progress,
+) -> None:
+    """Write new arrays and numbers into a memory, all by calls of `progress`.
+
+    Parameters
+    ----------
+    memory : dict
+    names : list of str
+        The arrays to write.
+    values : array
+        The weights.
+    moved : callable
+        Maps these arrays and the values, element by element, to the new arrays.
+    numbers : dict
+        The new numbers.
+    progress : Progress
+    """
+    arrays = [memory[name] for name in names]
+    parts: Any = [[*arrays, values]]
+    whole = all(type(x) is np.ndarray and x.flags.c_contiguous for x in parts[0])
+    if whole and values.size > sizes.BLOCK:  # needs memory for a block alone
+        parts = _blocks_of(*arrays, values)
+    for *places, new in parts:
+        progress.do(
+            [(setitem, place, ..., x) for place, x in zip(places, moved(*places, new), strict=True)]
+        )
+    progress.do([(memory.update, numbers)])
+
+
+def _blocks_of(*arrays: Any) -> Iterator[list[Any]]:
+    """Yield the blocks of arrays of one shape."""
+    flat = [array.reshape(-1) for array in arrays]
+    for start in range(0, flat[0].size, sizes.BLOCK):
+        yield [array[start : start + sizes.BLOCK] for array in flat]

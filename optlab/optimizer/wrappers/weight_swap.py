@@ -19,6 +19,7 @@ from optlab.autograd.tensor import in_place
 from optlab.autograd.tensor.tensor import Tensor
 from optlab.backend import events
 from optlab.backend.arrays import copied
+from optlab.optimizer.params.labels import label_of
 
 _count = itertools.count()
 #: The swaps in effect. Only its owner refers to a swap, which ends with the owner.
@@ -34,7 +35,7 @@ class WeightSwap:
         The average, for messages.
     parameters : sequence of Tensor
     values : sequence of array
-        The new values, which have been checked.
+        The new values, which have been checked. `write` writes them.
     """
 
     def __init__(self, owner: object, parameters: Sequence[Tensor], values: Sequence[Any]) -> None:
@@ -46,15 +47,25 @@ class WeightSwap:
             for array in self.saved:
                 events.array_kept.publish(array, self.owner, "slot", "")
         # An overflow of 16 bits warns, or raises, before anything is written.
-        values = [
+        self._values = [
             value.astype(p.data.dtype, copy=False)
             for p, value in zip(self.parameters, values, strict=True)
         ]
-        for p, value in zip(self.parameters, values, strict=True):
+
+    def write(self) -> None:
+        """Write the values into the parameters; `take_back` undoes it, also where it stopped."""
+        for p, value in zip(self.parameters, self._values, strict=True):
             in_place.overwrite(p, value, f"{self.owner}.apply()")
         self._written_at = versions.times.last_write
         self._order = next(_count)
+        self._values = []
         self._register()
+
+    def take_back(self) -> None:
+        """Restore the weights after a `write` that an exception has interrupted."""
+        _active.discard(self)
+        for p, own in zip(self.parameters, self.saved, strict=True):
+            in_place.overwrite(p, own, f"{self.owner}.apply()")
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)  # in a copy the parameters are copies, too
@@ -119,4 +130,4 @@ def _moved(p: Tensor, left: Any, lent: Any, own: Any, writer: str) -> str:
     """Return by what a parameter was moved, if it does not hold the value swapped in."""
     if np.array_equal(left, lent.astype(own.dtype), equal_nan=True):
         return ""
-    return f"{getattr(p, 'name', None) or 'a parameter'} was moved by {writer}"
+    return f"{label_of(p)} was moved by {writer}"

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from optlab.backend import events
+from optlab.backend.call_recorder import after_backward, effect
 from optlab.optimizer.optimizer import Optimizer, how_to_set
 from optlab.optimizer.params.flat import FlatParameters
 from optlab.optimizer.params.groups import parameter_names
 from optlab.optimizer.params.names import renamed
 from optlab.optimizer.rule.hyperparameters import checked_name
 from optlab.optimizer.state_dict import check_is_mapping, raise_faults
+from optlab.optimizer.step.after_steps import AfterSteps
 from optlab.optimizer.step.records import whole_updates
+from optlab.optimizer.step.roll_forward import again, roll_forward
 from optlab.optimizer.step.step import Update
 from optlab.optimizer.wrappers.state import Memory, memories_from_state, memories_to_state
+from optlab.plan import CaptureError
+from optlab.plan.progress import Progress
 
 #: Takes the weights after a step of the inner optimizer; returns weights, slots and terms.
 AfterStep = Callable[[Any], tuple[Any, dict[str, Any], dict[str, Any]]]
@@ -79,7 +85,8 @@ class Wrapper(Optimizer):
         return getattr(self.inner_optimizer, name)
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self)
+        self.unfinished.finish()
+        return self._without_step_hooks()
 
     @property
     def settings(self) -> dict[str, Any]:  # type: ignore[override]
@@ -97,6 +104,7 @@ class Wrapper(Optimizer):
         fresh = copy.copy(self)
         fresh.inner_optimizer = self.inner_optimizer.bind(parameters)
         fresh._published_loss = []
+        fresh._adopt_step_hooks(self)
         fresh._forget()
         return fresh
 
@@ -116,6 +124,10 @@ class Wrapper(Optimizer):
             "both, the optimizer's step and what comes after it."
         )
 
+    def _functional_names(self) -> tuple[str, list[str]]:
+        """Return whose settings a functional step takes for the wrapper, and their names."""
+        return type(self).__name__, list(self.own_names)
+
     # What a subclass defines --------------------------------------------------------------------
 
     def _forget(self) -> None:
@@ -125,8 +137,11 @@ class Wrapper(Optimizer):
     def _before(self) -> None:
         """Prepare for a step of the inner optimizer."""
 
-    def _after(self, updated: list[bool]) -> Any:
-        """Act after a step that has updated these of the parameters (in the order of `places`)."""
+    def _after(self, updated: list[bool], progress: Progress) -> Any:
+        """Act after a step that has updated these of the parameters (in the order of `places`).
+
+        All that it writes are calls of `progress`: it is called again after an exception.
+        """
         raise NotImplementedError
 
     def _add_to_row(self, row: Update, acted: Any) -> Update:
@@ -141,6 +156,17 @@ class Wrapper(Optimizer):
         """Set memories that have been checked."""
         raise NotImplementedError
 
+    def member_memory(self, start: Any) -> Memory:
+        """Return the memory of members that start at these points, for `member_after`."""
+        raise NotImplementedError
+
+    def member_after(self, memory: Memory, p: Any) -> tuple[Any, Memory]:
+        """Return the weights after a step of the inner optimizer has moved them to `p`.
+
+        With the new memory. It is arithmetic alone, and depends on no value: symbols are given.
+        """
+        raise NotImplementedError
+
     def over_rows(self, start: Any) -> AfterStep:
         """Return what to do after each step, for parameters that are rows of one plain array.
 
@@ -148,6 +174,13 @@ class Wrapper(Optimizer):
         is that of a separate run.
         """
         raise NotImplementedError
+
+    def _captured(self, own: Mapping[str, Any]) -> AfterSteps | None:
+        """Return what to do after each step, with these settings of its own, for `capture_rule`.
+
+        None if the weights stay as the inner optimizer leaves them.
+        """
+        raise CaptureError(f"{type(self).__name__} cannot be captured.")
 
     # The step -----------------------------------------------------------------------------------
 
@@ -161,62 +194,80 @@ class Wrapper(Optimizer):
         """The location of each parameter: its flat parameters, and its number there."""
         return [(flat, i) for flat in self.arenas for i in range(len(flat.parameters))]
 
+    @effect
     def step(self, *args: Any, **kwargs: Any) -> Any:
         """Let the inner optimizer take a step, then act.
 
         Arguments and result are those of the inner optimizer's step; most have none.
         """
-        return self._step_around(lambda: self.inner_optimizer.step(*args, **kwargs))
+        with self._step_hooks(*args, **kwargs):
+            return self._step_around(lambda: self.inner_optimizer.step(*args, **kwargs))
 
+    @effect
     def apply_gradients(self, params_grads: Iterable[tuple[Any, Any]]) -> list[Any]:
         """Take a step with these gradients in place of those that the parameters hold."""
-        return self._step_around(lambda: self.inner_optimizer.apply_gradients(params_grads))  # type: ignore[no-any-return]
+        take = partial(self.inner_optimizer.apply_gradients, params_grads)
+        with self._step_hooks(params_grads):
+            return self._step_around(take)  # type: ignore[no-any-return]
 
+    @after_backward
     def minimize(self, *args: Any, **kwargs: Any) -> Any:
         """Run the backward pass of a loss, unless that was done already, and take a step.
 
         Arguments and result are those of `Optimizer.minimize`.
         """
-        return self._step_around(lambda: self.inner_optimizer.minimize(*args, **kwargs))
+        with self._step_hooks(*args, **kwargs):
+            return self._step_around(lambda: self.inner_optimizer.minimize(*args, **kwargs))
 
     def _step_around(self, take: Callable[[], Any]) -> Any:
-        """Let the inner optimizer take a step, act after it, and publish the updates."""
+        """Let the inner optimizer take a step, act after it, and publish the updates.
+
+        If there is an exception after an update (of a warning as an error, of a closure, by Ctrl-C)
+        it is raised when this has acted, too.
+        """
         self._require_parameters()
+        self.unfinished.finish()
         self._before()
         before = [flat.t[i] for flat, i in self.places]
-        if not events.step_taken.listeners:
-            try:
-                result = take()
-            except BaseException:  # a warning as an error, or a closure, after an update
-                self._after(self._which_updated(before))
-                raise
-            self._after(self._which_updated(before))
-            if events.step_finished.listeners:
-                events.step_finished.publish(self)
-            return result
-        heard: list[tuple[list[Update], list[Any]]] = []
+        heard: list[tuple[list[Update], list[Any]]] | None = None
+        early: list[list[Update]] = []
+        progress = Progress()
 
         def listen(who: Any, updates: list[Update]) -> None:
-            if who is self.inner_optimizer:
+            if who is self.inner_optimizer and heard is not None:
                 loss = [who.loss_of_step] if hasattr(who, "loss_of_step") else []
                 rows = whole_updates(self.arenas, updates, who.get_lr())
                 heard.append((rows, loss))
 
-        with events.step_taken.subscribed(listen):
-            try:
+        try:
+            if events.step_taken.listeners:
+                heard = []
+                with events.step_taken.subscribed(listen):
+                    result = take()
+                early = [[self._add_to_row(row, None) for row in rows] for rows, _ in heard[:-1]]
+            else:
                 result = take()
-            except BaseException:
-                self._after(self._which_updated(before))
-                raise
-        early = [[self._add_to_row(row, None) for row in rows] for rows, _ in heard[:-1]]
-        acted = self._after(self._which_updated(before))
-        late = [[self._add_to_row(row, acted) for row in rows] for rows, _ in heard[-1:]]
-        for rows, (_, self._published_loss) in zip(early + late, heard, strict=True):
-            events.step_taken.publish(self, rows)
-        self._published_loss = []
+            acted = self._after(self._which_updated(before), progress)
+        except BaseException as error:
+            if heard is not None:
+                events.step_taken.unsubscribe(listen)
+            self._act_after(error, before, progress)
+            raise
+        if heard is not None:
+            late = [[self._add_to_row(row, acted) for row in rows] for rows, _ in heard[-1:]]
+            for rows, (_, self._published_loss) in zip(early + late, heard, strict=True):
+                events.step_taken.publish(self, rows)
+            self._published_loss = []
         if events.step_finished.listeners:
             events.step_finished.publish(self)
         return result
+
+    def _act_after(self, error: BaseException, before: list[int], progress: Progress) -> None:
+        """Act after a step that an exception has ended, if it has updated a parameter."""
+        updated = self._which_updated(before)
+        if any(updated) or progress.begun:
+            go_on = again(partial(self._after, updated), progress)
+            roll_forward(self.unfinished, go_on, error, lambda: progress.begun)
 
     def _which_updated(self, before: list[int]) -> list[bool]:
         """Return which parameters have had an update since they had these step counts."""
@@ -232,6 +283,7 @@ class Wrapper(Optimizer):
         """Return the current learning rate of the inner optimizer."""
         return self.inner_optimizer.get_lr()
 
+    @effect
     def set_lr(self, value: Any) -> None:
         """Set the learning rate of the inner optimizer."""
         self.inner_optimizer.set_lr(value)
@@ -249,6 +301,7 @@ class Wrapper(Optimizer):
             The wrapper's state of each parameter, by the name of the parameter, and the state of
             the inner optimizer as ``"inner_optimizer"``.
         """
+        self.unfinished.finish()
         own = memories_to_state(self._names(), self._memories())
         return {"inner_optimizer": self.inner_optimizer.state_dict(), **own}
 

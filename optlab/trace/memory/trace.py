@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from optlab.backend.display import Rendered
+from optlab.backend.extras import needed_for
 from optlab.backend.memory.ledger import NOISE, ROLES, Entry, Ledger
+from optlab.backend.text import encodable
 from optlab.trace.memory.holding import Holding
 from optlab.trace.memory.tables import as_html, as_text, one_line
 
@@ -264,7 +266,8 @@ class MemoryTrace(Rendered):
         ModuleNotFoundError
             If xarray is not installed (it comes with the extra ``lab``).
         """
-        import xarray
+        with needed_for("MemoryTrace.to_xarray()"):
+            import xarray
 
         return xarray.Dataset(
             {"bytes": (("event", "role"), self.bytes), "during": (("event", "role"), self.during)},
@@ -286,7 +289,8 @@ class MemoryTrace(Rendered):
         ModuleNotFoundError
             If pandas is not installed (it comes with the extra ``lab``).
         """
-        import pandas
+        with needed_for("MemoryTrace.table()"):
+            import pandas
 
         return pandas.DataFrame(
             [
@@ -312,7 +316,7 @@ class MemoryTrace(Rendered):
         return as_text(self)
 
     def _repr_html_(self) -> str:
-        return as_html(self)
+        return encodable(as_html(self))
 
 
 def _spans(entry: Entry, died: int) -> Iterator[tuple[int, int, str]]:

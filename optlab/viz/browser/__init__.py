@@ -1,82 +1,165 @@
-"""Browser side of the widgets: shared style sheet and module, and the HTML page of a widget.
+"""Browser side of the widgets: their code as one module, pages, and live outputs of notebooks.
 
-The code is stored in folders named ``static`` as numbered parts, which are concatenated in order
-into one module, the shared parts first: no bundler, no imports, no requests. The widget appends
-``export default`` (`as_module`); a saved page appends a substitute for the kernel's model
-(`html_page`).
+The code is ES modules in folders named ``static`` (`optlab.viz.browser.joining` says how they
+become one text). A widget is an entry module that exports ``render({ model, el })`` and a style
+sheet; `App` is both, ready for a page. A page holds it twice packed: `html_page` is a file of its
+own, `live_html` the output of a cell. Neither sends a request.
 """
 
 from __future__ import annotations
 
 import base64
+import gzip
+import hashlib
 import html
 import json
-from functools import cache
+import re
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+from optlab.viz.browser.joining import joined
 
 _STATIC = Path(__file__).parent / "static"
 
 
-@cache
-def _javascript(own: Path) -> str:
-    return "\n".join(
-        part.read_text(encoding="utf-8")
-        for folder in (_STATIC, own)
-        for part in sorted(folder.glob("*.js"), key=lambda path: path.stem)
-    )
+@dataclass(frozen=True)
+class App:
+    """The code and the style of a widget.
 
-
-def as_module(own: Path) -> str:
-    """Return the code of a widget, shared parts first, as a module that exports ``render``."""
-    return _javascript(own) + "\nexport default { render };\n"
-
-
-@cache
-def style_sheet(place: str, own: Path) -> str:
-    """Return the style sheet of a widget: the shared rules for its own class, then its own rules.
-
-    Each widget carries the shared rules. Without its own class in the selectors, the rules of a
-    later widget would override those of an earlier one.
-    """
-    shared = (_STATIC / "widget.css").read_text(encoding="utf-8")
-    sheets = [path.read_text(encoding="utf-8") for path in sorted(own.glob("*.css"))]
-    return "".join([shared.replace(".optlab-widget", f".{place}"), *sheets])
-
-
-_SHIM = """
-const stored = JSON.parse(document.getElementById("optlab-data").textContent);
-for (const [name, text] of Object.entries(stored.bytes)) {
-  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-  stored[name] = new DataView(bytes.buffer);
-}
-const model = { isStatic: true, get: (name) => stored[name], set: (name, value) => { stored[name] = value; } };
-for (const name of ["on", "off", "save_changes", "send"]) model[name] = () => {};
-render({ model, el: document.getElementById("PLACE") });
-"""  # noqa: E501
-
-
-def html_page(place: str, title: str, stored: dict[str, Any], text: str, own: Path) -> str:
-    """Return a self-contained HTML page of a widget; it sends no requests.
-
-    Parameters
+    Attributes
     ----------
     place : str
-        The id of the element in which the widget is drawn.
-    title, text : str
-        The title of the page, and its text without JavaScript.
-    stored : dict
-        The state of the widget, by the names of its traits.
-    own : Path
-        The folder of its style sheet and its code, which defines ``render``.
+        The class of its root element, to which its style sheet is bound.
+    entry : Path
+        The module that exports ``render``; style sheets lie beside it.
     """
+
+    place: str
+    entry: Path
+
+    @cached_property
+    def style(self) -> str:
+        """The style sheet: the shared rules for the widget's own class, then its own rules."""
+        shared = (_STATIC / "widget.css").read_text(encoding="utf-8")
+        sheets = [p.read_text(encoding="utf-8") for p in sorted(self.entry.parent.glob("*.css"))]
+        return "".join([shared.replace(".optlab-widget", f".{self.place}"), *sheets])
+
+    @cached_property
+    def module(self) -> str:
+        """The code as a module that exports ``open(element, stored, place)``."""
+        opening = (
+            "const open = (element, stored, place) => openIn(render, element, stored, place);\n"
+            "export { open };\n"
+        )
+        code = joined(self.entry, _STATIC / "page_model.js")
+        return f"const STYLE = {json.dumps(self.style)};\n{code}\n{opening}"
+
+    @cached_property
+    def packed(self) -> str:
+        """The module, compressed, in base64."""
+        return packed(self.module)
+
+    @cached_property
+    def key(self) -> str:
+        """What tells this code from that of another version, in a page that has both."""
+        return hashlib.sha256(self.module.encode("utf-8")).hexdigest()[:16]
+
+
+def packed(text: str) -> str:
+    """Compress a text and encode it in base64.
+
+    Examples
+    --------
+    >>> len(packed("optlab " * 1000)) < 100
+    True
+    """
+    return base64.b64encode(gzip.compress(text.encode("utf-8"), mtime=0)).decode("ascii")
+
+
+def stored_text(stored: dict[str, Any]) -> str:
+    """Return the values of a widget as JSON; bytes are texts in base64, below ``bytes``."""
     encoded = {
         name: base64.b64encode(value).decode("ascii")
         for name, value in stored.items()
         if isinstance(value, bytes)
     }
     others = {name: value for name, value in stored.items() if name not in encoded}
-    data = json.dumps(others | {"bytes": encoded}, ensure_ascii=False).replace("<", "\\u003c")
+    return json.dumps(others | {"bytes": encoded}, separators=(",", ":"))
+
+
+#: Opens the page of an output. The picture stays where scripts do not run, and where they fail. The
+#: code of a widget is loaded once a page: a browser never drops a module.
+_BOOT = """
+const unpacked = async (text) => {
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+};
+for (const root of document.querySelectorAll('[data-ol="ID"]:not([data-live])')) {
+  root.dataset.live = "";
+  const given = JSON.parse(root.querySelector('script[type="application/json"]').textContent);
+  const loaded = (globalThis.optlabModules ??= {});
+  loaded["KEY"] ??= unpacked(given.app).then((text) =>
+    import(URL.createObjectURL(new Blob([text], { type: "text/javascript" }))));
+  const element = document.createElement("div");
+  root.append(element);
+  try {
+    const { open } = await loaded["KEY"];
+    open(element, JSON.parse(await unpacked(given.stored)), "PLACE");
+    for (const picture of root.querySelectorAll("img, pre")) picture.remove();
+  } catch (error) {
+    element.remove();
+    console.warn("optlab shows its picture, as its page does not open here:", error);
+  }
+}
+"""  # noqa: E501
+
+
+def live_html(
+    app: App, place: str, stored: dict[str, Any], text: str, picture: bytes, *, kernel: bool = True
+) -> str:
+    """Return the output of a cell: a picture, and a live page where scripts may run.
+
+    Parameters
+    ----------
+    app : App
+    place : str
+        The id of the output.
+    stored : dict
+        The values of the widget.
+    text : str
+        Describes the picture.
+    picture : bytes
+        A PNG file.
+    kernel : bool
+        Whether there may be a kernel to connect to.
+    """
+    data = json.dumps({"app": app.packed, "stored": packed(stored_text(stored))})
+    image = base64.b64encode(picture).decode("ascii")
+    boot = _BOOT.replace("ID", place).replace("KEY", app.key)
+    boot = boot.replace("PLACE", place if kernel else "")
+    return (
+        f'<div data-ol="{place}"><img alt="{html.escape(text)}" style="max-width: 100%" '
+        f'src="data:image/png;base64,{image}">'
+        f'<script type="application/json">{data}</script>'
+        f'<script type="module">{boot}</script></div>'
+    )
+
+
+def html_page(app: App, title: str, stored: dict[str, Any], text: str) -> str:
+    """Return a self-contained HTML page of a widget; it sends no requests.
+
+    Parameters
+    ----------
+    app : App
+    title, text : str
+        The title of the page, and its text without JavaScript.
+    stored : dict
+        The values of the widget.
+    """
+    data = json.dumps({"app": app.packed, "stored": packed(stored_text(stored))})
+    boot = re.sub("ID|PLACE", lambda m: app.place if m[0] == "ID" else "", _BOOT)
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -87,26 +170,18 @@ def html_page(place: str, title: str, stored: dict[str, Any], text: str, own: Pa
 <style>
 body {{ margin: 0; padding: 12px; background: #eceef1; }}
 @media (prefers-color-scheme: dark) {{ body {{ background: #0d1014; }} }}
-#{place} > * {{ margin: auto; }}
-{style_sheet(place, own)}</style>
+[data-ol] > div {{ max-width: 1500px; margin: auto; }}
+</style>
 </head>
 <body>
-<div id="{place}"></div>
+<div data-ol="{app.place}">
 <noscript><pre>{html.escape(text)}</pre></noscript>
-<script type="application/json" id="optlab-data">{data}</script>
-<script type="module">
-{_javascript(own)}
-{_SHIM.replace("PLACE", place)}</script>
+<script type="application/json">{data}</script>
+<script type="module">{boot.replace("KEY", app.key)}</script>
+</div>
 </body>
 </html>
 """
-
-
-def with_static_image(bundle: Any, text: str, image: bytes) -> Any:
-    """Add text and a PNG image to the MIME bundle of a widget, for notebooks without a kernel."""
-    data, metadata = bundle if isinstance(bundle, tuple) else (bundle or {}, {})
-    encoded = base64.b64encode(image).decode("ascii")
-    return {**data, "text/plain": text, "image/png": encoded}, metadata
 
 
 def save_page(page: str, path: str | Path | None) -> str | Path:

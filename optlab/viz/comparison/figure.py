@@ -15,6 +15,7 @@ from optlab.viz.backends.plotly.parts import CONFIG, add_legend, empty_figure
 from optlab.viz.comparison.page import curves_page, map_page, race_page
 from optlab.viz.protocols import ComparisonLike, ProblemLike
 from optlab.viz.style import layout
+from optlab.viz.style.labels import labeled, labeled_problem
 from optlab.viz.style.text import race_headline
 from optlab.viz.views.curve_view import accuracy_view, loss_view
 from optlab.viz.views.map_view import has_map, map_view
@@ -46,10 +47,11 @@ def race(
     >>> race(comparison).layout.width
     1000
     """
+    comparison = labeled(comparison, markup=True)
     if comparison.problem.kind == "network":
         return _network_race(comparison, width, height)
     if not has_map(comparison.problem):
-        return loss_curves(comparison, width=width, height=height)
+        return _loss_curves(comparison, width, height)
     page = race_page(comparison, width, height)
     figure = empty_figure(page, comparison.problem.title, race_headline(comparison))
     add_legend(figure, comparison)
@@ -75,8 +77,12 @@ def surface_map(result: Any, *, width: int = 720, height: int = layout.HEIGHT) -
     >>> figure.layout.yaxis.scaleanchor  # equal scales: angles are true
     'x'
     """
-    comparison: ComparisonLike | None = result if hasattr(result, "traces") else None
-    problem: ProblemLike = result.problem if comparison is not None else result
+    comparison: ComparisonLike | None = None
+    if hasattr(result, "traces"):
+        comparison = result = labeled(result, markup=True)
+    problem: ProblemLike = (
+        labeled_problem(result, markup=True) if comparison is None else result.problem
+    )
     page = map_page(comparison, width, height)
     headline = "" if comparison is None else race_headline(comparison)
     figure = empty_figure(page, problem.title, headline)
@@ -105,6 +111,10 @@ def loss_curves(
     >>> loss_curves(comparison).layout.yaxis.type
     'log'
     """
+    return _loss_curves(labeled(comparison, markup=True), width, height)
+
+
+def _loss_curves(comparison: ComparisonLike, width: int, height: int) -> go.Figure:
     page = curves_page(comparison, width, height)
     figure = empty_figure(page, comparison.problem.title, race_headline(comparison))
     add_legend(figure, comparison)
@@ -116,7 +126,7 @@ def loss_curves(
 def _network_race(comparison: ComparisonLike, width: int, height: int) -> go.Figure:
     accuracies = accuracy_view(comparison)
     if accuracies is None:
-        return loss_curves(comparison, width=width, height=height)
+        return _loss_curves(comparison, width, height)
     page = race_page(comparison, width, height)
     figure = empty_figure(page, comparison.problem.title, race_headline(comparison))
     add_legend(figure, comparison)

@@ -12,6 +12,7 @@ from optlab.viz.backends.matplotlib.parts import as_png, blank_figure, draw_page
 from optlab.viz.comparison.page import curves_page, race_page
 from optlab.viz.protocols import ComparisonLike
 from optlab.viz.style import layout
+from optlab.viz.style.labels import labeled
 from optlab.viz.views.curve_view import accuracy_view, loss_view
 from optlab.viz.views.map_view import has_map, map_view
 
@@ -37,6 +38,7 @@ def race_png(
     >>> race_png(ol.compare("rosenbrock", {"Adam": ol.optimizer.Adam(0.1)}, steps=20))[:4]
     b'\x89PNG'
     """
+    comparison = labeled(comparison)
     accuracies = accuracy_view(comparison)
     no_map = not has_map(comparison.problem)
     alone = no_map and accuracies is None

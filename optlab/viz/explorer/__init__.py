@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from optlab import optimizer as library
+from optlab.backend.text import unique_lines
 from optlab.lab.compare import Comparison
 from optlab.lab.problems.lookup import NAMED, find
 from optlab.lab.problems.surface import Surface
@@ -15,6 +16,7 @@ from optlab.optimizer import LookAhead, ModelAverage, Optimizer
 from optlab.optimizer.wrappers.average import Average
 from optlab.viz.explorer.presets import FOUR
 from optlab.viz.explorer.state import (
+    MOST_OPTIMIZERS,
     OWN,
     Entry,
     State,
@@ -24,6 +26,7 @@ from optlab.viz.explorer.state import (
     usual_template,
 )
 from optlab.viz.explorer.widget import Explorer
+from optlab.viz.style.labels import labeled
 
 __all__ = ["Entry", "Explorer", "State", "explore"]
 
@@ -41,10 +44,13 @@ def explore(
     Parameters
     ----------
     problem : Surface, str, callable or Comparison, optional
-        A surface that `optlab.compare` accepts, or its result. By default the Rosenbrock valley.
+        A surface that `optlab.compare` accepts (its name, a formula as text, a function
+        ``f(x, y)``, ``f(p)`` or ``f(x)``), or the result of a comparison. By default the
+        Rosenbrock valley.
     optimizers : dict of str to Optimizer, or list of str, optional
         Templates, which start at their own rates, or names of classes, which start at their best
-        rates. By default SGD, Momentum, RMSProp and Adam.
+        rates. By default SGD, Momentum, RMSProp and Adam; where nothing at all is given, the preset
+        "narrow valley" with Momentum and Adam.
     start : one or two numbers, optional
         By default the start of the problem.
     steps : int, optional
@@ -77,6 +83,7 @@ def explore(
         optimizers = problem.optimizers if optimizers is None else optimizers
         state.steps, state.seed = problem.steps, problem.seed
         if problem.problem.kind == "network":
+            problem = labeled(problem)
             state.problem, given = problem.problem.name, problem
         else:
             start = problem.start if start is None else start
@@ -84,6 +91,7 @@ def explore(
     if given is None:
         if problem is None and optimizers is None and start is None and steps is None:
             state = preset_state("narrow valley", state)
+            state.step = 0
         else:
             found = find("rosenbrock" if problem is None else problem)
             if not isinstance(found, Surface):
@@ -94,9 +102,14 @@ def explore(
             named = next((name for name, known in NAMED.items() if known is found), None)
             if named is None and problem == "quadratic":
                 named = "quadratic"
+            if named is None and isinstance(problem, str):
+                named = problem  # a formula: the state says all of it
             state.problem = named or OWN
             given = found
-            state.start = None if start is None else list(found.checked_start(start))
+            if start is not None:
+                state.start = list(found.checked_start(start))
+            elif (defined := found.nearest_defined()) != found.start:
+                state.start = list(defined)
     if steps is not None:
         state.steps = steps
     if not state.optimizers:
@@ -113,6 +126,9 @@ def _entries(optimizers: Any) -> tuple[list[Entry], dict[str, Optimizer]]:
     classes = optimizer_classes()
     if isinstance(optimizers, Mapping):
         entries = []
+        if len(optimizers) > MOST_OPTIMIZERS:  # before many templates are read
+            State(optimizers=[Entry(str(name), "") for name in optimizers]).check()
+        labels = unique_lines(map(str, optimizers))
         for name, template in optimizers.items():
             if not isinstance(template, Optimizer) or not template.is_template:
                 raise TypeError(
@@ -125,8 +141,8 @@ def _entries(optimizers: Any) -> tuple[list[Entry], dict[str, Optimizer]]:
                     "a rate that stays. Draw schedules with optlab.compare(...)."
                 )
             rate = float(template.settings["learning_rate"])
-            entries.append(entry_of(str(name), template, rate))
-        return entries, {str(name): template for name, template in optimizers.items()}
+            entries.append(entry_of(labels[str(name)], template, rate))
+        return entries, {labels[str(name)]: each for name, each in optimizers.items()}
     _check_names(optimizers, list(classes))
     return [entry_of(name, usual_template(classes[name])) for name in optimizers], {}
 

@@ -1,22 +1,43 @@
-"""The explorer for the browser: constant options, and export as one self-contained HTML page."""
+"""The explorer for the browser: its app, constant options, and export as one HTML page."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from optlab.lab.problems.lookup import NAMED, find
 from optlab.lab.problems.surface import Surface
+from optlab.lab.sweep import LADDER
+from optlab.optimizer import REQUIRED, Optimizer
 from optlab.viz import browser
+from optlab.viz.explorer.live import NOTCHES, given_to_page
 from optlab.viz.explorer.model import HOW_CHOSEN, Model
 from optlab.viz.explorer.presets import PRESETS
-from optlab.viz.explorer.state import optimizer_classes
-from optlab.viz.explorer.surface_map import pack_surface_map
+from optlab.viz.explorer.state import State, optimizer_classes, preset_state
+from optlab.viz.explorer.step_formulas import ROLES
 from optlab.viz.explorer.wrapping import WRAPPERS
 from optlab.viz.style import theme
 
-PLACE = "optlab-explorer"
-STATIC = Path(__file__).parent / "static"
+APP = browser.App("optlab-explorer", Path(__file__).parent / "static" / "explorer.js")
+_STYLES = 64
+
+#: Colors of the explorer beside those of all figures: the map from low to high, soft grounds, and
+#: what the lines of a formula are.
+_PALETTE: dict[str, dict[str, str]] = {
+    "light": {
+        **theme.LIGHT,
+        "mapLow": "#d6e1ed", "mapHigh": "#fbfcfd", "contour": "#a9b6c6", "soft": "#edf0f3",
+        "track": "#d3d9e1", "veil": "rgb(255 255 255 / 82%)", "memory": "#b84a00",
+        "scale": "#9b3d78",
+    },
+    "dark": {
+        **theme.DARK,
+        "paper": "#14181e", "ink": "#e8ebef", "quiet": "#aab3bf", "mapLow": "#2a3746",
+        "mapHigh": "#161b21", "contour": "#51647a", "soft": "#232a33", "track": "#39424e",
+        "veil": "rgb(20 24 30 / 82%)", "memory": "#f2935c", "scale": "#e596c6",
+    },
+}  # fmt: skip
 
 
 def browser_options() -> dict[str, Any]:
@@ -26,33 +47,54 @@ def browser_options() -> dict[str, Any]:
         found = known if isinstance(known, Surface) else None
         if found is not None or name == "quadratic":
             surfaces.append([name, (found or find(name)).title])
+    presets = {}
+    for name, preset in PRESETS.items():
+        state = preset_state(name, State())
+        start = find(state.problem).start if state.start is None else state.start  # type: ignore[union-attr]
+        presets[name] = {"claim": preset.claim, "state": {**state.to_dict(), "start": list(start)}}
+    order, styles = theme.all_styles(_STYLES)
     return {
         "problems": surfaces,
-        "presets": {name: preset.says for name, preset in PRESETS.items()},
+        "presets": presets,
         "classes": [name for name in optimizer_classes() if name != "AdamWithoutCorrection"],
         "around": {
-            kind: {name: [s.low, s.high, s.step] for name, s in sliders.items()}
+            kind: {name: [s.low, s.high, s.step, s.first] for name, s in sliders.items()}
             for kind, sliders in WRAPPERS.items()
         },
-        "palette": {"light": theme.LIGHT, "dark": theme.DARK},
+        "palette": _PALETTE,
         "conditions": HOW_CHOSEN,
+        "ladder": list(LADDER),
+        "notches": {name: list(values) for name, values in NOTCHES.items()},
+        "roles": ROLES,
+        "order": list(order),
+        "styles": [
+            {
+                "light": theme.light(style.color),
+                "dark": theme.dark(style.color),
+                "dash": list(style.dash),
+                "marker": style.marker,
+            }
+            for style in styles
+        ],
+        "defaults": {
+            name: {
+                key: None if value is REQUIRED else value
+                for key, value in cls.hyperparameters.items()
+                if not callable(value)
+            }
+            for name, cls in optimizer_classes().items()
+            if name != "AdamWithoutCorrection"
+        },
     }
 
 
-def page(model: Model, options: dict[str, Any]) -> str:
-    """Return a page with live rates, playback and cursor; it sends no requests."""
-    header, buffers = model.pack()
-    land: dict[str, Any] = {"serial": 1}
-    land_buffers = b""
-    if model.surface is not None:
-        packed, land_buffers = pack_surface_map(model.surface_map, model.surface)
-        land |= packed
+def page(
+    model: Model, options: dict[str, Any], own: Mapping[str, Optimizer], *, library: bool = False
+) -> str:
+    """Return a page that needs no kernel; it sends no requests."""
     stored = {
         "state": model.state.to_dict(),
-        "data": {**header, "serial": 1},
-        "land": land,
         "options": options,
-        "buffers": buffers,
-        "land_buffers": land_buffers,
+        "given": given_to_page(model, own, library=library),
     }
-    return browser.html_page(PLACE, model.title, stored, model.summary(), STATIC)
+    return browser.html_page(APP, model.title, stored, model.summary())

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
 
 from optlab.lab.problems.lookup import find
+from optlab.lab.problems.noise import noisy
 from optlab.lab.problems.surface import Surface
 from optlab.optimizer import Optimizer
 from optlab.optimizer.wrappers import layers_of
+from optlab.viz.explorer.presets import PRESETS, ShownRun
 from optlab.viz.explorer.runs import (
     LADDER,
     Runs,
@@ -21,7 +23,7 @@ from optlab.viz.explorer.runs import (
     run_ladder,
     runs_of_trace,
 )
-from optlab.viz.explorer.state import OWN, State, template_of
+from optlab.viz.explorer.state import OWN, State, second_setting, template_of
 from optlab.viz.explorer.step_formulas import Rule, fill_rows, rule_as_lists, rule_of
 from optlab.viz.explorer.surface_map import (
     MAP_HEIGHT,
@@ -84,7 +86,8 @@ class Model:
         self.state = state
         self.problem = problem
         self.network = hasattr(problem, "traces")
-        self.surface: Surface | None = None if self.network else problem
+        #: The problem, with the noise of the state.
+        self.surface: Surface | None = None if self.network else _with_noise(problem, state.noise)
         self.runs: dict[str, Runs] = self._network_runs() if self.network else self._runs(own or {})
         kinds = {entry.name: entry.kind for entry in state.optimizers}
         self.styles: dict[str, Style] = theme.assign_styles(kinds)
@@ -173,6 +176,22 @@ class Model:
         paths = [(runs.point, self.rate_index(name)) for name, runs in self.runs.items()]
         return [p[i] for p, i in paths if p is not None and p.shape[2] == 2]
 
+    def shown_runs(self) -> dict[str, ShownRun]:
+        """Return the run of each optimizer at its current rate."""
+        found = {}
+        for name, runs in self.runs.items():
+            if runs.point is None:
+                continue
+            i = self.rate_index(name)
+            found[name] = ShownRun(runs.rates[i], runs.loss[i], runs.point[i], runs.update[i])
+        return found
+
+    @property
+    def claim(self) -> tuple[str, bool] | None:
+        """The claim of the preset, and whether it is true of what is shown; None without one."""
+        preset = PRESETS.get(self.state.preset)
+        return None if preset is None else (preset.claim, preset.is_true_of(self.shown_runs()))
+
     def _holds_start(self, box: Box) -> bool:
         if len(self.start) == 1:
             return box.x_low <= self.start[0] <= box.x_high
@@ -260,12 +279,17 @@ class Model:
 
     # Sending ------------------------------------------------------------------------------------
 
-    def pack(self) -> tuple[dict[str, Any], bytes]:
-        """Pack into a header of plain values, and all arrays as one buffer of float32."""
+    def pack(self, names: Collection[str] | None = None) -> tuple[dict[str, Any], bytes]:
+        """Pack into a header of plain values, and all arrays as one buffer of float32.
+
+        With `names`, only these optimizers.
+        """
         pieces: list[bytes] = []
         offset = 0
         optimizers = []
         for entry in self.state.optimizers:
+            if names is not None and entry.name not in names:
+                continue
             runs = self.runs[entry.name]
             arrays: dict[str, list[int]] = {}
             found: list[tuple[str, Any]] = [
@@ -286,46 +310,28 @@ class Model:
                 width = data.shape[2] if data.ndim == 3 else 1
                 arrays[name] = [offset, data.shape[1], width]
                 offset += data.size
-            style = self.styles[entry.name]
+            inner = layers_of(runs.template)[0].settings
             optimizers.append(
                 {
                     "name": entry.name,
                     "kind": entry.kind,
-                    "style": {
-                        "light": style.color,
-                        "dark": theme.dark(style.color),
-                        "dash": list(style.dash),
-                        "marker": style.marker,
-                    },
-                    "settings": {
-                        k: v
-                        for k, v in layers_of(runs.template)[0].settings.items()
-                        if k != "learning_rate"
-                    },
-                    "around": dict(entry.around),
+                    "entry": {"settings": entry.settings, "around": entry.around},
+                    "second": second_setting(inner),
                     "rates": list(runs.rates),
-                    "rateTexts": [format_number(rate, 6) for rate in runs.rates],
-                    "best": self.best[entry.name],
-                    "criterion": [_finite_or_none(c) for c in self.criteria[entry.name]],
                     "stopped": runs.stopped.tolist(),
                     "why": runs.why,
                     "initial": runs.initial,
                     "slots": list(runs.slots),
                     "terms": list(runs.terms),
-                    "rule": rule_as_lists(self.rule(entry.name)),
+                    "formula": rule_as_lists(self.rule(entry.name)),
                     "arrays": arrays,
                 }
             )
         header = {
-            "network": self.network,
-            "title": self.title,
-            "axes": self.axes,
             "steps": self.state.steps,
-            "start": list(self.start),
             "floor": _finite_or_none(self.floor),
             "floorKnown": self.floor_known,
             "base": self.base,
-            "equal": self.equal,
             "optimizers": optimizers,
         }
         return header, b"".join(pieces)
@@ -366,6 +372,11 @@ class Model:
             f"Same start {format_point(self.start)}, same {state.steps} steps, seed {state.seed}. "
             f"Rates: {how}.{around}"
         )
+
+
+def _with_noise(surface: Surface, noise: float | None) -> Surface:
+    """Return the surface with the noise of a state, if it has one of its own."""
+    return surface if noise is None or noise == surface.noise else noisy(surface, noise)
 
 
 def _finite_or_none(value: float) -> float | None:

@@ -1,11 +1,15 @@
-"""Presets: four races, each with one lesson."""
+"""Presets: races that make one point each, as a claim that their own numbers prove."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from optlab.optimizer import Adam
+from optlab.viz.style.geometry import Floats
 
 
 class AdamWithoutCorrection(Adam):
@@ -17,28 +21,111 @@ class AdamWithoutCorrection(Adam):
 
 
 @dataclass(frozen=True)
-class Preset:
-    """One race, and what to observe.
+class ShownRun:
+    """One optimizer's run at the rate that is shown.
 
     Attributes
     ----------
-    says : str
-        One or two sentences on what to observe.
-    problem, start, steps, optimizers, mode, equal_rate, selected, step, slot, coordinate
-        As in `State`; optimizers as name to (class, settings).
+    rate : float
+    loss : array (steps + 1,)
+        Before every step and after the last; NaN after a run has ended.
+    path : array (steps + 1, dimension)
+    update : array (steps, dimension)
     """
 
-    says: str
+    rate: float
+    loss: Floats
+    path: Floats
+    update: Floats
+
+    def settled(self, level: float) -> int:
+        """Return the step from which on the loss stays below a level; steps + 1 if it never does.
+
+        Examples
+        --------
+        >>> loss = np.array([9.0, 0.5, 2.0, 0.4, 0.3])
+        >>> ShownRun(0.1, loss, np.zeros((5, 1)), np.zeros((4, 1))).settled(1.0)
+        3
+        """
+        return _settled(self.loss, level)
+
+    def coordinate_settled(self, coordinate: int, level: float) -> int:
+        """Return the step from which on a coordinate stays within a distance of 0."""
+        return _settled(np.abs(self.path[:, coordinate]), level)
+
+    def crossings(self, coordinate: int) -> int:
+        """Return how often a coordinate changes its sign."""
+        signs = np.sign(self.path[:, coordinate])
+        return int((signs[1:] * signs[:-1] < 0).sum())
+
+    def lengths(self) -> Floats:
+        """Return the length of every update."""
+        found: Floats = np.linalg.norm(self.update, axis=1)
+        return found
+
+
+def _settled(values: Floats, level: float) -> int:
+    above = np.flatnonzero(~(values < level))
+    return int(above[-1]) + 1 if len(above) else 0
+
+
+Shown = Mapping[str, ShownRun]
+"""The runs of a race as they are shown, by the names of the optimizers."""
+
+
+@dataclass(frozen=True)
+class Preset:
+    """One race that makes one point.
+
+    Attributes
+    ----------
+    claim : str
+        What is to be seen, in one or two sentences that `holds` proves.
+    holds : callable
+        Maps the runs that are shown, `ShownRun` by name, to whether the claim is true of them. It
+        is asked again after a change, so that a page can mute a claim that no longer holds.
+    problem, start, steps, seed, mode, equal_rate, selected, step, slot, coordinate
+        As in `State`.
+    optimizers : dict of str to (class, settings)
+    rates : dict of str to float
+        The rates of mode "custom".
+    around : dict of str to dict
+        The wrappers, as in `Entry`.
+    """
+
+    claim: str
+    holds: Callable[[Shown], bool]
     problem: str
     optimizers: dict[str, tuple[str, dict[str, Any]]]
     selected: str
     start: tuple[float, ...] | None = None
     steps: int = 300
-    mode: str = "best"
+    seed: int = 0
+    mode: str = "custom"
     equal_rate: float | None = None
+    rates: dict[str, float] = field(default_factory=dict)
+    around: dict[str, dict[str, Any]] = field(default_factory=dict)
     step: int = 34
     slot: str = ""
     coordinate: int = 0
+
+    @property
+    def says(self) -> str:
+        """The claim, under the name that pages have for it."""
+        return self.claim
+
+    def is_true_of(self, shown: Shown) -> bool:
+        """Return whether the claim holds for runs, False if one that it speaks of is missing.
+
+        Examples
+        --------
+        >>> PRESETS["stability limit"].is_true_of({})
+        False
+        """
+        if not self.optimizers.keys() <= shown.keys():
+            return False
+        with np.errstate(all="ignore"):
+            return bool(self.holds(shown))
 
 
 FOUR: dict[str, tuple[str, dict[str, Any]]] = {
@@ -48,54 +135,197 @@ FOUR: dict[str, tuple[str, dict[str, Any]]] = {
     "Adam": ("Adam", {}),
 }
 
+
+# What the claims say of the numbers; those that name a number compare with that number. -----------
+
+
+def _fall_then_floor(shown: Shown) -> bool:
+    return all(
+        30 <= run.settled(4.0) <= 40 and len(run.loss) > 300 and run.loss[300] > 0.1
+        for run in shown.values()
+    )
+
+
+def _crosses_at_every_step(shown: Shown) -> bool:
+    large, small = shown["large rate"], shown["small rate"]
+    crosses = np.all(large.path[1:41, 1] * large.path[:40, 1] < 0)
+    slower = small.settled(0.1) / large.settled(0.1)
+    return bool(crosses) and small.crossings(1) == 0 and 4.5 < slower < 5.5
+
+
+def _one_rate_for_both(shown: Shown) -> bool:
+    [run] = shown.values()
+    across, along = (run.coordinate_settled(i, abs(run.path[0, i]) / 1000) for i in (1, 0))
+    return (across, along) == (6, 342)
+
+
+def _remembers(shown: Shown) -> bool:
+    momentum, plain = shown["Momentum"], shown["SGD"]
+    faster = plain.settled(0.1) / momentum.settled(0.1)
+    same = momentum.rate == plain.rate
+    return same and 3.5 < faster < 4.5 and plain.crossings(0) == 0 < momentum.crossings(0)
+
+
+def _waits_at_the_saddle(shown: Shown) -> bool:
+    waits = {name: (np.linalg.norm(run.path, axis=1) < 0.3).sum() for name, run in shown.items()}
+    arrives = shown["SGD"].loss[-1] < -6
+    return 270 < waits["SGD"] < 300 and waits["RMSProp"] == 0 and bool(arrives)
+
+
+def _too_long_at_first(shown: Shown) -> bool:
+    corrected, uncorrected = shown["Adam"], shown["uncorrected"]
+    ratios = uncorrected.lengths()[:5] / corrected.lengths()[:5]
+    past = uncorrected.path[:, 0].max() / corrected.path[:, 0].max()
+    return bool(abs(ratios[0] - np.sqrt(10)) < 0.01 and ratios.max() < 4.5 and past > 2)
+
+
+def _limit(shown: Shown) -> bool:
+    below, at, above = (shown[name] for name in ("below", "at the limit", "above"))
+    rates = below.rate < at.rate == 0.5 < above.rate
+    ends = below.loss[-1] < 1e-3 and above.loss[-1] > 10 * above.loss[0]
+    return bool(rates and ends and np.all(at.loss == at.loss[0]))
+
+
+def _hovers(shown: Shown) -> bool:
+    large, small = shown["large rate"], shown["small rate"]
+    lower = large.loss[-300:].mean() / small.loss[-300:].mean()
+    first = [int(np.argmax(run.loss < 0.1)) for run in (large, small)]
+    arrived = all(step > 0 for step in first)
+    return bool(arrived and 5 < lower < 20 and 8 < first[1] / first[0] < 12)
+
+
+def _damps(shown: Shown) -> bool:
+    return (shown["LookAhead"].settled(0.1), shown["Momentum"].settled(0.1)) == (22, 57)
+
+
+def _never_settles(shown: Shown) -> bool:
+    adam, amsgrad = shown["Adam"].loss, shown["AMSGrad"].loss
+    again = adam[150:].max() > 1e-2 > adam[150:].min()
+    return bool(again and amsgrad[-1] < 1e-12 and np.all(amsgrad[150:] < 1e-4))
+
+
 PRESETS: dict[str, Preset] = {
     "narrow valley": Preset(
-        says="Every optimizer drops into the valley at once; then the floor is nearly flat. "
-        "Compare how far each has come along it, and watch the angle: the faster ones stop "
-        "following the gradient.",
+        claim="Falling into the valley takes 40 steps. Its flat floor takes all the rest.",
+        holds=_fall_then_floor,
         problem="rosenbrock",
-        optimizers=FOUR,
+        optimizers={"Momentum": ("Momentum", {}), "Adam": ("Adam", {})},
+        rates={"Momentum": 0.0002, "Adam": 0.2},
         selected="Adam",
         step=34,
         slot="moment1",
     ),
-    "saddle escape": Preset(
-        says="At the saddle in the middle the gradient vanishes. SGD waits there; rules that "
-        "divide by the gradient's own size leave at full stride. See the length of the update.",
-        problem="monkey_saddle",
-        optimizers=FOUR,
-        selected="RMSProp",
-        start=(0.9, 0.02),
+    "oscillation": Preset(
+        claim="A large rate throws gradient descent across the valley at every step. A rate five "
+        "times smaller never crosses it, and takes five times as long.",
+        holds=_crosses_at_every_step,
+        problem="valley",
+        optimizers={"large rate": ("SGD", {}), "small rate": ("SGD", {})},
+        rates={"large rate": 0.05, "small rate": 0.01},
+        selected="large rate",
         steps=300,
-        mode="equal",
-        equal_rate=0.01,
+        step=12,
+        coordinate=1,
+    ),
+    "conditioning": Preset(
+        claim="One rate must serve both directions: across the valley, 36 times as curved, 6 steps "
+        "are enough; along it the same rate needs 342.",
+        holds=_one_rate_for_both,
+        problem="valley",
+        optimizers={"SGD": ("SGD", {})},
+        rates={"SGD": 0.02},
+        selected="SGD",
+        steps=400,
+        step=6,
+        coordinate=1,
+    ),
+    "momentum": Preset(
+        claim="Momentum remembers past gradients: at the same rate it is four times as fast along "
+        "the valley, and swings past the minimum.",
+        holds=_remembers,
+        problem="valley",
+        optimizers={"SGD": ("SGD", {}), "Momentum": ("Momentum", {})},
+        rates={"SGD": 0.01, "Momentum": 0.01},
+        selected="Momentum",
+        steps=300,
+        step=24,
+        slot="velocity",
+    ),
+    "saddle escape": Preset(
+        claim="At a saddle the gradient vanishes: gradient descent stays beside it for nearly 300 "
+        "steps. RMSProp divides by the gradient's size, and does not slow down.",
+        holds=_waits_at_the_saddle,
+        problem="monkey_saddle",
+        optimizers={"SGD": ("SGD", {}), "RMSProp": ("RMSProp", {})},
+        rates={"SGD": 0.02, "RMSProp": 0.02},
+        selected="RMSProp",
+        start=(0.9, 0.001),
+        steps=450,
         step=60,
         slot="mean_square",
         coordinate=1,
     ),
     "bias correction": Preset(
-        says="Adam's moments start at zero. Without the correction the root is far too small at "
-        "first, so the first steps are three times too long, and grow: see the length of the "
-        "update, and play the first ten steps.",
-        problem="booth",
+        claim="Adam's averages start at zero. Uncorrected, its first steps are three to four times "
+        "as long, and it shoots more than twice as far past the minimum.",
+        holds=_too_long_at_first,
+        problem="valley",
         optimizers={"Adam": ("Adam", {}), "uncorrected": ("AdamWithoutCorrection", {})},
+        rates={"Adam": 0.2, "uncorrected": 0.2},
         selected="uncorrected",
-        steps=100,
-        mode="equal",
-        equal_rate=0.2,
+        steps=60,
         step=5,
         slot="root",
     ),
     "stability limit": Preset(
-        says="The curvature λ is 4, so gradient descent is stable below a rate of 2/λ = 0.5. At "
-        "0.5 SGD swings for ever; move its slider one notch down and it converges, one up and it "
-        "diverges.",
+        claim="The curvature is 4. Below the rate 2/4 gradient descent arrives, at 2/4 it swings "
+        "for ever, above it swings ever wider.",
+        holds=_limit,
         problem="parabola",
-        optimizers={"SGD": ("SGD", {}), "Momentum": ("Momentum", {})},
-        selected="SGD",
+        optimizers={"below": ("SGD", {}), "at the limit": ("SGD", {}), "above": ("SGD", {})},
+        rates={"below": 0.45, "at the limit": 0.5, "above": 0.52},
+        selected="at the limit",
+        start=(-1.0,),
         steps=40,
-        mode="equal",
-        equal_rate=0.5,
         step=6,
     ),
+    "noise": Preset(
+        claim="With noise gradient descent never arrives, it hovers. A rate ten times smaller "
+        "hovers several times lower, and takes ten times as long to get there.",
+        holds=_hovers,
+        problem="noisy_bowl",
+        optimizers={"large rate": ("SGD", {}), "small rate": ("SGD", {})},
+        rates={"large rate": 0.1, "small rate": 0.01},
+        selected="large rate",
+        steps=1000,
+        step=200,
+    ),
+    "LookAhead": Preset(
+        claim="After every five steps LookAhead goes half of the way back. That damps momentum's "
+        "swings: the loss stays below 0.1 from step 22 on, and from step 57 without it.",
+        holds=_damps,
+        problem="valley",
+        optimizers={"Momentum": ("Momentum", {}), "LookAhead": ("Momentum", {})},
+        rates={"Momentum": 0.02, "LookAhead": 0.02},
+        around={"LookAhead": {"kind": "LookAhead", "alpha": 0.5, "k": 5}},
+        selected="LookAhead",
+        steps=120,
+        step=20,
+    ),
+    "Adam's short memory": Preset(
+        claim="With a short memory for squares (beta2 = 0.3) Adam never settles: where gradients "
+        "get small it is thrown out again. AMSGrad, which never forgets a large one, arrives.",
+        holds=_never_settles,
+        problem="valley",
+        optimizers={
+            "Adam": ("Adam", {"beta2": 0.3}),
+            "AMSGrad": ("Adam", {"beta2": 0.3, "amsgrad": True}),
+        },
+        rates={"Adam": 0.1, "AMSGrad": 0.1},
+        selected="Adam",
+        steps=400,
+        step=150,
+        slot="moment2",
+    ),
 }
+"""The presets by name, in the order of a page."""

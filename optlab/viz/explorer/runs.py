@@ -225,6 +225,9 @@ def runs_of_trace(race: ComparisonLike, name: str, template: Optimizer, steps: i
     update = terms.pop("update", None)
     if update is None:
         update = np.full_like(gradient, np.nan) if point is None else _differences(point)
+    counts = np.asarray(getattr(race, "evaluations", {}).get(name, ()))
+    if point is not None and getattr(template, "needs_closure", False) and not trace.stopped:
+        return _by_evaluations(template, rate, counts, trace, loss, point, gradient, slots, terms)
     return Runs(
         template=template,
         rates=(rate,),
@@ -237,6 +240,42 @@ def runs_of_trace(race: ComparisonLike, name: str, template: Optimizer, steps: i
         initial=initial_slots(template),
         stopped=np.array([_stop_step(trace, steps)]),
         why=[why_stopped(trace) or ""],
+    )
+
+
+def _by_evaluations(
+    template: Optimizer,
+    rate: float,
+    counts: np.ndarray,
+    trace: Any,
+    loss: Floats,
+    point: Floats,
+    gradient: Floats,
+    slots: dict[str, Floats],
+    terms: dict[str, Floats],
+) -> Runs:
+    """Return a run of fewer updates than gradients with one column a gradient, as all others have.
+
+    The point waits while the line search evaluates, and where the run has converged.
+    """
+    steps = gradient.shape[1]
+    columns = np.arange(steps + 1)
+    taken = np.searchsorted(counts, columns, side="right")
+    moved = np.minimum(taken[:-1], max(len(counts) - 1, 0))
+    held = np.maximum(taken[1:] - 1, 0)
+    point = point[:, taken]
+    return Runs(
+        template=template,
+        rates=(rate,),
+        point=point,
+        loss=loss[:, taken],
+        gradient=gradient[:, moved],
+        update=_differences(point),
+        slots={name: rows[:, held] for name, rows in slots.items()},
+        terms={name: rows[:, held] for name, rows in terms.items()},
+        initial=initial_slots(template),
+        stopped=np.array([-1]),
+        why=[""],
     )
 
 

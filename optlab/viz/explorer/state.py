@@ -9,13 +9,20 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import optlab.optimizer as library
-from optlab.lab import LADDER
+from optlab.backend.text import one_line
+from optlab.lab import LADDER, ConjugateGradient, Newton, SteepestDescent
 from optlab.optimizer import REQUIRED, Optimizer
 from optlab.optimizer.wrappers import Wrapper, layers_of
 from optlab.viz.explorer.presets import PRESETS, AdamWithoutCorrection
 from optlab.viz.explorer.wrapping import check_wrapping, wrap_template, wrapping_of
 
 MODES = ("best", "equal", "custom")
+TABS = ("loss", "memory", "length", "angle", "plane")
+VIEWS = ("look", "apart")
+MOST_OPTIMIZERS = 50
+"""Each takes 13 runs, and a row of the page."""
+SECOND = ("momentum", "beta1", "rho", "decay", "lr_power")
+"""The setting of the second slider: the first of these that an optimizer has."""
 OWN = "own"
 """Name of a user's function, which JSON cannot contain: it has to be given again."""
 
@@ -44,6 +51,9 @@ class Entry:
     rate: float | None = None
     around: dict[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.name = one_line(str(self.name))
+
 
 @dataclass
 class State:
@@ -68,7 +78,7 @@ class State:
     step : int
         The cursor: number of steps taken.
     slot : str
-        The quantity in the second series; empty: the first slot of the selected optimizer.
+        The quantity of the plot "memory"; empty: the first slot of each optimizer.
     coordinate : int
         The coordinate shown.
     preset : str
@@ -77,6 +87,12 @@ class State:
         "auto", "light" or "dark".
     text_size : float
         1 is normal; larger for a projector.
+    noise : float or None
+        Standard deviation of the noise on every element of the gradient; None: the problem's own.
+    tab : str
+        The plot beside the map: "loss", "memory", "length", "angle", or "plane", all runs.
+    view : str
+        "look", or "apart": one step taken apart.
 
     Examples
     --------
@@ -93,12 +109,15 @@ class State:
     mode: str = "best"
     equal_rate: float | None = None
     selected: str = ""
-    step: int = 34
+    step: int = 0
     slot: str = ""
     coordinate: int = 0
     preset: str = ""
     theme: str = "auto"
     text_size: float = 1.0
+    noise: float | None = None
+    tab: str = "loss"
+    view: str = "look"
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to plain lists, dicts, numbers and text."""
@@ -117,17 +136,22 @@ class State:
         ValueError
             If a value is invalid.
         """
+        if not isinstance(given, Mapping):
+            raise TypeError(f"a state is a dict, as to_dict gives it; got {type(given).__name__}.")
         known = {f.name for f in fields(cls)}
         values = {name: value for name, value in given.items() if name in known}
-        entries = [
-            entry if isinstance(entry, Entry) else Entry(**entry)
-            for entry in values.pop("optimizers", [])
-        ]
+        listed = values.pop("optimizers", [])
+        _check_count(listed)
+        entries = [entry if isinstance(entry, Entry) else Entry(**entry) for entry in listed]
         state = cls(**values, optimizers=entries)
         if state.mode not in MODES:
             raise ValueError(f"mode must be one of {', '.join(MODES)}; got {state.mode!r}.")
         if state.theme not in ("auto", "light", "dark"):
             raise ValueError(f"theme must be auto, light or dark; got {state.theme!r}.")
+        if state.tab not in TABS:
+            raise ValueError(f"tab must be one of {', '.join(TABS)}; got {state.tab!r}.")
+        if state.view not in VIEWS:
+            raise ValueError(f"view must be look or apart; got {state.view!r}.")
         state.check()
         return state
 
@@ -149,11 +173,16 @@ class State:
                 raise ValueError(f"{name} must be a whole number in its range; got {value!r}.")
         if not (isinstance(self.text_size, (int, float)) and 0.5 <= self.text_size <= 3):
             raise ValueError(f"text_size must be from 0.5 to 3; got {self.text_size!r}.")
+        if self.noise is not None and not (
+            isinstance(self.noise, (int, float)) and 0 <= self.noise < math.inf
+        ):
+            raise ValueError(f"noise must be a number of at least 0; got {self.noise!r}.")
         if self.equal_rate is not None and self.equal_rate not in LADDER:
             raise ValueError(
                 f"equal_rate must be a rate of the ladder that all have, {LADDER[0]:g}, 0.0002, "
                 f"0.0005, ... {LADDER[-1]:g}; got {self.equal_rate!r}."
             )
+        _check_count(self.optimizers)
         names = [entry.name for entry in self.optimizers]
         if len(set(names)) < len(names):
             raise ValueError(f"every optimizer needs a name of its own; got {', '.join(names)}.")
@@ -168,8 +197,16 @@ class State:
         return cls.from_dict(json.loads(text))
 
 
+def _check_count(entries: Any) -> None:
+    if len(entries) > MOST_OPTIMIZERS:
+        raise ValueError(
+            f"the explorer shows up to {MOST_OPTIMIZERS} optimizers at once; got {len(entries):,}. "
+            "Many runs of one optimizer are a sweep: ol.sweep(...)."
+        )
+
+
 def optimizer_classes() -> dict[str, type[Optimizer]]:
-    """Return all optimizer classes of the library, by name."""
+    """Return all optimizer classes of the library, and the reference methods, by name."""
     found = {
         name: cls
         for name, cls in vars(library).items()
@@ -178,11 +215,25 @@ def optimizer_classes() -> dict[str, type[Optimizer]]:
         and cls is not Optimizer
         and not issubclass(cls, Wrapper)
     }
-    return {**found, AdamWithoutCorrection.__name__: AdamWithoutCorrection}
+    more = (SteepestDescent, ConjugateGradient, Newton, AdamWithoutCorrection)
+    return {**found, **{cls.__name__: cls for cls in more}}
+
+
+def second_setting(settings: Mapping[str, Any]) -> str:
+    """Return the setting of the second slider, "" if there is none.
+
+    Examples
+    --------
+    >>> second_setting({"beta1": 0.9, "beta2": 0.999})
+    'beta1'
+    """
+    return next((name for name in SECOND if type(settings.get(name)) is float), "")
 
 
 def usual_template(cls: type[Optimizer], settings: Mapping[str, Any] | None = None) -> Optimizer:
     """Build a template with a rate, and usual values of other settings without a default."""
+    if getattr(cls, "needs_closure", False):  # quasi-Newton steps are whole ones, with a search
+        return cls(**{"line_search_fn": "strong_wolfe", **(settings or {})})
     usual = {
         name: {"learning_rate": 0.01, "momentum": 0.9}[name]
         for name, default in cls.hyperparameters.items()
@@ -263,12 +314,14 @@ def preset_state(name: str, before: State) -> State:
     entries = []
     for label, (kind, settings) in preset.optimizers.items():
         template = usual_template(classes[kind], settings)
-        entries.append(entry_of(label, template))
+        entry = entry_of(label, template, preset.rates.get(label))
+        entry.around = dict(preset.around.get(label, {}))
+        entries.append(entry)
     return State(
         problem=preset.problem,
         start=None if preset.start is None else list(preset.start),
         steps=preset.steps,
-        seed=before.seed,
+        seed=preset.seed,
         optimizers=entries,
         mode=preset.mode,
         equal_rate=preset.equal_rate,

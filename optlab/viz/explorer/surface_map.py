@@ -140,7 +140,7 @@ def pack_surface_map(view: SurfaceMap, surface: Surface) -> tuple[dict[str, Any]
         "counts": [len(line) for line in points],
         "bold": [bool(abs(view.levels[k] - round(view.levels[k])) < 1e-9) for k, _ in view.lines],
         "colors": {
-            "light": theme.surface_colors(bands),
+            "light": theme.surface_colors(bands, theme.LIGHT["paper"]),
             "dark": theme.surface_colors(bands, theme.DARK["paper"]),
         },
     }

@@ -1,21 +1,29 @@
-"""The explorer as a widget: requests of the browser, and the interface in Python."""
+"""The explorer: requests of the browser, and the interface in Python.
+
+A page computes by itself what was captured (`optlab.viz.explorer.live`), tells the kernel its
+state, and asks it for the rest.
+"""
 
 from __future__ import annotations
 
+import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any
 
-import anywidget
 import traitlets
 
+from optlab.backend.extras import needed_for
+from optlab.backend.text import one_line
 from optlab.lab.compare import Comparison
 from optlab.lab.problems.lookup import find
 from optlab.optimizer import Optimizer
 from optlab.viz import browser
 from optlab.viz.browser.cell_runs import close_earlier
+from optlab.viz.browser.live import LiveWidget
 from optlab.viz.explorer import export
+from optlab.viz.explorer.live import given_to_page
 from optlab.viz.explorer.model import Model, find_problem
 from optlab.viz.explorer.state import (
     OWN,
@@ -25,14 +33,14 @@ from optlab.viz.explorer.state import (
     preset_state,
     usual_template,
 )
-from optlab.viz.explorer.surface_map import pack_surface_map
 from optlab.viz.explorer.wrapping import as_wrapping
 from optlab.viz.style.geometry import Box
 
 MOST_STEPS = 2000
+_PICTURE = 860
 
 
-class Explorer(anywidget.AnyWidget):
+class Explorer(LiveWidget):
     """The explorer; created by `optlab.explore`.
 
     `change` can do everything that the mouse can.
@@ -46,15 +54,10 @@ class Explorer(anywidget.AnyWidget):
         Templates given as objects.
     """
 
-    _esm = browser.as_module(export.STATIC)
-    _css = browser.style_sheet(export.PLACE, export.STATIC)
+    app = export.APP
+    shared_names = ("state",)
 
     state = traitlets.Dict().tag(sync=True)
-    data = traitlets.Dict().tag(sync=True)
-    buffers = traitlets.Bytes(b"").tag(sync=True)
-    land = traitlets.Dict().tag(sync=True)
-    land_buffers = traitlets.Bytes(b"").tag(sync=True)
-    options = traitlets.Dict().tag(sync=True)
     answer = traitlets.Dict().tag(sync=True)
 
     def __init__(
@@ -69,12 +72,13 @@ class Explorer(anywidget.AnyWidget):
         self._own_problem = problem
         problem = find_problem(state, problem) if problem is None else problem
         self._model: Model | None = Model(state, problem, self._own_templates)
-        self._serial = 0
-        self._sent_map: tuple[Any, Any] | None = None
-        traits = self._new_traits()
-        super().__init__(options=export.browser_options(), **traits)
+        self._computed = _runs_key(state)
+        super().__init__(state=state.to_dict())
+        self.options = export.browser_options()
+        self._sent: dict[str, Any] | None = None
         self.on_msg(self._on_message)
         close_earlier(self._release)
+        self.hold_weakly()
 
     @property
     def model(self) -> Model:
@@ -86,38 +90,37 @@ class Explorer(anywidget.AnyWidget):
 
     def _release(self) -> None:
         """Close the widget and free its memory, when its cell runs again."""
-        with self.hold_sync():  # clears the copies of the page as well
-            self.buffers = self.land_buffers = b""
+        self._sent = None
         self.layout.close()
         self.close()
         self._model = None
 
     # Sending ------------------------------------------------------------------------------------
 
-    def _new_traits(self, generation: int = 0) -> dict[str, Any]:
-        """Return the traits for the current state of the model."""
-        self._serial += 1
-        header, buffers = self.model.pack()
-        found: dict[str, Any] = {
-            "state": self.model.state.to_dict(),
-            "data": {**header, "serial": self._serial},
-            "buffers": buffers,
-            "answer": {"serial": self._serial, "generation": generation, "error": ""},
-        }
-        surface = self.model.surface
-        if surface is None:
-            return found | {"land": {"serial": self._serial}}
-        seen = (surface, self.model.box)
-        if seen != self._sent_map:  # the same map is never sent twice
-            self._sent_map = seen
-            packed, land_buffers = pack_surface_map(self.model.surface_map, surface)
-            found |= {"land": {**packed, "serial": self._serial}, "land_buffers": land_buffers}
-        return found
+    def stored(self) -> dict[str, Any]:
+        """Return what the page holds: the state, options, and what it computes with."""
+        model = self._current_model()
+        self._sent = given_to_page(model, self._own_templates)
+        return {"state": model.state.to_dict(), "options": self.options, "given": self._sent}
+
+    def picture(self) -> bytes:
+        """Return the picture of the current state."""
+        return self.to_png(width=_PICTURE)
+
+    def text(self) -> str:
+        """Return the display in words."""
+        return self.summary()
 
     def _publish(self, generation: int = 0) -> None:
-        with self.hold_sync():
-            for name, value in self._new_traits(generation).items():
-                setattr(self, name, value)
+        """Send the state, and what pages compute with if that has changed."""
+        self.state = self.model.state.to_dict()
+        self.answer = {"generation": generation, "error": ""}
+        message: dict[str, Any] = {"generation": generation, "error": "", "state": self.state}
+        if self._sent is not None:  # a page was made
+            given = given_to_page(self.model, self._own_templates)
+            if given != self._sent:
+                self._sent = message["given"] = given
+            self.send(message)
 
     # Interface ----------------------------------------------------------------------------------
 
@@ -165,20 +168,25 @@ class Explorer(anywidget.AnyWidget):
         """Return the state as a short JSON; ``ol.explore().change(state=...)`` restores it."""
         return self.now.to_json()
 
-    def to_html(self, path: str | Path | None = None) -> str | Path:
-        """Return one self-contained HTML page with live rates, playback and cursor.
+    def to_html(self, path: str | Path | None = None, *, library: bool = False) -> str | Path:
+        """Return one self-contained HTML page, which needs no kernel.
+
+        Start, rates, hyper-parameters, steps, noise and presets are alive in it.
 
         Parameters
         ----------
         path : path, optional
             The file to write.
+        library : bool
+            Whether all optimizers of the library can be added in the page.
 
         Returns
         -------
         str or Path
             The page, or its path if it was written to a file.
         """
-        page = export.page(self._current_model(), dict(self.options))
+        model = self._current_model()
+        page = export.page(model, self.options, self._own_templates, library=library)
         return browser.save_page(page, path)
 
     def to_png(self, path: str | Path | None = None, width: int = 1300) -> bytes:
@@ -191,7 +199,8 @@ class Explorer(anywidget.AnyWidget):
         width : int
             Pixels.
         """
-        from optlab.viz.explorer.image import explorer_png
+        with needed_for("Explorer.to_png()"):
+            from optlab.viz.explorer.image import explorer_png
 
         content = explorer_png(self._current_model(), width)
         if path is not None:
@@ -204,7 +213,7 @@ class Explorer(anywidget.AnyWidget):
         """Return a step as rows of the panel; by default the step shown."""
         model = self._current_model()
         state = model.state
-        name = state.selected if name is None else name
+        name = state.selected if name is None else _known(name, model.runs)
         if model.network:
             raise ValueError("the steps of a network have too many numbers to write out.")
         runs = model.runs.get(name)
@@ -225,8 +234,11 @@ class Explorer(anywidget.AnyWidget):
         return self._current_model().summary()
 
     def _current_model(self) -> Model:
-        """Return the model with the changes made in the browser: rates, cursor, selection."""
-        self.model.state = self.now
+        """Return the model with the changes made in the browser."""
+        state = self.now
+        if _runs_key(state) != self._computed:
+            self._apply(state)
+        self.model.state = state
         return self.model
 
     # Changing -----------------------------------------------------------------------------------
@@ -261,16 +273,19 @@ class Explorer(anywidget.AnyWidget):
         if not state.optimizers:
             raise ValueError("there must be one optimizer at least.")
         names = [entry.name for entry in state.optimizers]
-        for name, rate in rates.items():
+        for given, rate in rates.items():
+            name = _known(given, names)
             if name not in names:
                 raise ValueError(f"there is no optimizer named {name!r}; there are {names}.")
             state.optimizers[names.index(name)].rate = float(rate)
             state.mode = "custom"
-        for name, wrapper in around.items():
+        for given, wrapper in around.items():
+            name = _known(given, names)
             if name not in names:
                 raise ValueError(f"there is no optimizer named {name!r}; there are {names}.")
             state.optimizers[names.index(name)].around = as_wrapping(wrapper)
         state.check()
+        state.selected = _known(state.selected, names)
         if "selected" in wanted and state.selected not in names:
             raise ValueError(f"there is no optimizer named {state.selected!r}; there are {names}.")
         return state
@@ -293,10 +308,19 @@ class Explorer(anywidget.AnyWidget):
         if box is not None and fresh.box == box and old.surface is problem:
             fresh.reuse_surface_map(old)
         self._model, self._own_problem = fresh, own
+        self._computed = _runs_key(state)
 
     # Requests of the browser --------------------------------------------------------------------
 
-    def _on_message(self, _: Any, content: dict[str, Any], buffers: Any) -> None:
+    def _on_message(self, _: Any, content: Any, buffers: Any) -> None:
+        if not isinstance(content, dict):  # not from our page
+            return
+        if "ask" in content:  # a box shows it
+            return
+        if content.get("hello"):  # a page was opened that may be older than the state
+            if self._sent is not None:
+                self.send({"generation": 0, "error": "", "state": self.state, "given": self._sent})
+            return
         generation = content.get("generation", 0)
         try:
             state = State.from_dict(content["state"])
@@ -308,15 +332,17 @@ class Explorer(anywidget.AnyWidget):
             self._apply(self._requested(state, action, value), fit=action == "fit")
             self._publish(generation)
         except Exception as error:  # noqa: BLE001 - shown in the widget; the display stays
-            self._serial += 1
             ours = isinstance(error, (TypeError, ValueError))  # their messages are complete
             said = str(error) if ours else f"{type(error).__name__}: {error}"
-            self.answer = {"serial": self._serial, "generation": generation, "error": said}
+            self.answer = {"generation": generation, "error": said}
+            self.send(self.answer)
 
     def _requested(self, state: State, action: str, value: Any) -> State:
         """Return the state that the browser requests."""
         if action == "problem":  # the cursor has no meaning on another surface
             return self._updated(state, {"problem": value, "step": State.step})
+        if action == "compute":  # the state is what it asks for
+            return self._updated(state, {})
         if action in ("start", "steps", "seed", "preset"):
             return self._updated(state, {action: value})
         if action == "setting":
@@ -348,15 +374,29 @@ class Explorer(anywidget.AnyWidget):
             content, mime = str(self.to_html()).encode("utf-8"), "text/html"
         else:
             content, mime = self.to_png(), "image/png"
-        name = f"optlab-explorer.{kind}"
-        self.send({"generation": generation, "file": name, "type": mime}, [content])
+        encoded = base64.b64encode(content).decode("ascii")
+        self.send(
+            {
+                "generation": generation,
+                "file": f"optlab-explorer.{kind}",
+                "type": mime,
+                "content": encoded,
+            }
+        )
 
     # The notebook -------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
         return f"<Explorer: {self.summary()}>"
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        """Return the widget, its static image for saved notebooks, and its summary as text."""
-        bundle = super()._repr_mimebundle_(**kwargs)
-        return browser.with_static_image(bundle, self.summary(), self.to_png(width=900))
+
+def _runs_key(state: State) -> str:
+    """Return what the runs of a model depend on, as text."""
+    entries = [[e.name, e.kind, e.settings, e.around, e.rate] for e in state.optimizers]
+    asked = [state.problem, state.start, state.steps, state.seed, state.noise]
+    return json.dumps([asked, entries])
+
+
+def _known(name: Any, names: Container[str]) -> Any:
+    """Return the label of an optimizer that is named as it was given."""
+    return one_line(name) if isinstance(name, str) and name not in names else name

@@ -9,8 +9,7 @@ from optlab.viz import browser
 from optlab.viz.graphs.palette import PALETTE, legend
 from optlab.viz.graphs.view import NODE_HEIGHT, GraphView
 
-PLACE = "optlab-graph"
-STATIC = Path(__file__).parent / "static"
+APP = browser.App("optlab-graph", Path(__file__).parent / "static" / "graph.js")
 
 
 def options(view: GraphView) -> dict[str, Any]:
@@ -22,7 +21,11 @@ def options(view: GraphView) -> dict[str, Any]:
     }
 
 
+def stored(view: GraphView, stage: int) -> dict[str, Any]:
+    """Return what a page holds."""
+    return {"view": view.to_dict(), "options": options(view), "stage": stage}
+
+
 def page(view: GraphView, stage: int, text: str) -> str:
     """Return a self-contained HTML page; it sends no requests."""
-    stored = {"view": view.to_dict(), "options": options(view), "stage": stage}
-    return browser.html_page(PLACE, view.title, stored, text, STATIC)
+    return browser.html_page(APP, view.title, stored(view, stage), text)

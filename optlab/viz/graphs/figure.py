@@ -23,7 +23,6 @@ _MARGIN, _PAD, _TOP, _BOTTOM, _PANEL = 20.0, 6.0, 100.0, 84.0, 350.0
 _PANEL_LETTERS = 46
 _MOST_TRAIL = 4000
 """Most nodes times stages: a larger graph colors no passed nodes, to limit its size in bytes."""
-_COLORS = PALETTE["light"]
 _MONO = "DejaVu Sans Mono, Menlo, Consolas, monospace"
 
 
@@ -134,8 +133,8 @@ def _boxes(
         "y": ys or [None],
         "mode": "lines",
         "fill": "toself",
-        "fillcolor": _COLORS[face],
-        "line": {"color": _COLORS[edge], "width": 1.3, **line},
+        "fillcolor": PALETTE[theme.scheme()][face],
+        "line": {"color": PALETTE[theme.scheme()][edge], "width": 1.3, **line},
         "hoverinfo": "skip",
     }
 
@@ -162,7 +161,7 @@ def _lines(edges: Sequence[EdgeView], left: float, color: str, width: float) -> 
         "y": ys or [None],
         "mode": "lines",
         "hoverinfo": "skip",
-        "line": {"color": _COLORS[color], "width": width},
+        "line": {"color": PALETTE[theme.scheme()][color], "width": width},
     }
 
 
@@ -261,7 +260,7 @@ def _stage_traces(view: GraphView, inside: float, stage: int) -> list[dict[str, 
             [16.0] * len(view.nodes),
             gradients,
             size=small,
-            color=_COLORS["gradient"],
+            color=PALETTE[theme.scheme()]["gradient"],
         ),
     ]
     if view.last:
@@ -341,7 +340,7 @@ def _wrapped(text: str, color: str = "ink", mono: bool = False) -> list[str]:
         lines += textwrap.wrap(line, most, subsequent_indent=indent + "  " * mono) or [""]
     if len(lines) > 8:
         lines = [*lines[:7], "…"]
-    style = f"color:{_COLORS[color]}" + (f";font-family:{_MONO}" if mono else "")
+    style = f"color:{PALETTE[theme.scheme()][color]}" + (f";font-family:{_MONO}" if mono else "")
     safe = [_escape(line).replace("  ", chr(160) * 2) for line in lines]
     return [f"<span style='{style}'>{line}</span>" for line in safe]
 

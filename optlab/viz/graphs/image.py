@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, PathPatch
 from matplotlib.path import Path as Curve
 
+from optlab.backend.text import encodable
 from optlab.viz.backends.matplotlib.parts import DOTS_PER_INCH, PIXEL, as_png, blank_figure, font
 from optlab.viz.graphs.palette import PALETTE, legend
 from optlab.viz.graphs.view import NODE_HEIGHT, EdgeView, GraphView, NodeView
@@ -21,7 +22,6 @@ from optlab.viz.style.layout import text_width
 _MARGIN, _TOP, _LEGEND_LINE = 18.0, 70.0, 20.0
 _LEAST_WIDTH = 620.0
 _MOST_PIXELS = 8000.0
-_COLORS = PALETTE["light"]
 
 
 def png(view: GraphView, stage: int, scale: float = 1.0) -> bytes:
@@ -66,7 +66,7 @@ def draw(view: GraphView, stage: int) -> Figure:
     under = view.headline if not stage else f"{view.headline} {_stage_text(view, stage)}"
     if text_width(under, theme.FONT_TEXT) > room:
         under = view.headline
-    pen.write(_MARGIN, 46, under, theme.FONT_TEXT, _COLORS["quiet"], at=False)
+    pen.write(_MARGIN, 46, under, theme.FONT_TEXT, PALETTE[theme.scheme()]["quiet"], at=False)
     for at, line in enumerate(problem):
         pen.write(_MARGIN, 63 + 17 * at, line, theme.FONT_TEXT, at=False)
     for edge in sorted(view.edges, key=lambda edge: (edge.stage or stage + 1) <= stage):
@@ -78,7 +78,7 @@ def draw(view: GraphView, stage: int) -> Figure:
         x = _MARGIN
         for kind, text, across in row:
             pen.sample(kind, x, y)
-            pen.write(x + 30, y, text, theme.FONT_SMALL, _COLORS["quiet"], at=False)
+            pen.write(x + 30, y, text, theme.FONT_SMALL, PALETTE[theme.scheme()]["quiet"], at=False)
             x += across
         y += _LEGEND_LINE
     return figure
@@ -112,7 +112,7 @@ class _Pen:
             PathPatch(
                 Curve(vertices, codes),
                 fill=False,
-                edgecolor=_COLORS[color],
+                edgecolor=PALETTE[theme.scheme()][color],
                 linewidth=(2.6 if now else 1.3) * PIXEL,
                 zorder=2 if passed else 1,
             )
@@ -128,10 +128,17 @@ class _Pen:
         room = node.width - 12
         title, line = truncate(node.title, room, 7.1), truncate(node.line, room, 5.9)
         self.write(x, y - 15 + up, title, theme.FONT_HEADING, weight="bold")
-        self.write(x, y + 1 + up, line, theme.FONT_SMALL, _COLORS["quiet"])
+        self.write(x, y + 1 + up, line, theme.FONT_SMALL, PALETTE[theme.scheme()]["quiet"])
         if piece is not None and shown:
             text = truncate(piece.short, room, 5.9)
-            self.write(x, y + 16, text, theme.FONT_SMALL, _COLORS["gradient"], weight="bold")
+            self.write(
+                x,
+                y + 16,
+                text,
+                theme.FONT_SMALL,
+                PALETTE[theme.scheme()]["gradient"],
+                weight="bold",
+            )
 
     def sample(self, kind: str, x: float, y: float) -> None:
         """Draw the sample box of a legend entry."""
@@ -159,8 +166,8 @@ class _Pen:
                 width,
                 height,
                 boxstyle=f"round,pad=0,rounding_size={corner}" if corner else "square,pad=0",
-                facecolor=_COLORS[face],
-                edgecolor=_COLORS[edge],
+                facecolor=PALETTE[theme.scheme()][face],
+                edgecolor=PALETTE[theme.scheme()][edge],
                 linewidth=line * PIXEL,
                 linestyle=dash,
                 zorder=3,
@@ -168,13 +175,13 @@ class _Pen:
         )
 
     def write(
-        self, x: float, y: float, text: str, size: float, color: str = theme.INK,
+        self, x: float, y: float, text: str, size: float, color: str | None = None,
         weight: str = "normal", at: bool = True,
     ) -> None:  # fmt: skip
         """Write at the middle of a line; centered in a node, else from the left."""
         self.axes.text(
-            x, y, text, color=color, fontproperties=font(size, weight), va="center_baseline",
-            ha="center" if at else "left", parse_math=False, zorder=4,
+            x, y, encodable(text), color=color or theme.INK, fontproperties=font(size, weight),
+            va="center_baseline", ha="center" if at else "left", parse_math=False, zorder=4,
         )  # fmt: skip
 
 

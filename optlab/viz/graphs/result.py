@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from optlab.backend.extras import needed_for
 from optlab.viz.graphs.view import GraphView
 
 _MOST_ROWS = 60
@@ -65,7 +66,8 @@ class GraphPicture:
         stage : int
             The stage shown first.
         """
-        from optlab.viz.graphs.figure import figure
+        with needed_for("GraphPicture.figure()"):
+            from optlab.viz.graphs.figure import figure
 
         return figure(self.view, self._check_stage(stage))
 
@@ -90,7 +92,8 @@ class GraphPicture:
         if target.suffix not in _KINDS:
             raise ValueError(f"the name must end in {', '.join(_KINDS)}; got {target.name!r}.")
         if target.suffix == ".html":
-            from optlab.viz.graphs.export import page
+            with needed_for(f"Writing a graph as {target.suffix[1:].upper()}"):
+                from optlab.viz.graphs.export import page
 
             opens = self._check_stage(0 if stage is None else stage)
             target.write_text(page(self.view, opens, repr(self)), encoding="utf-8")
@@ -98,7 +101,8 @@ class GraphPicture:
             text = json.dumps(self.view.to_dict(), ensure_ascii=False)
             target.write_text(text, encoding="utf-8")
         else:
-            from optlab.viz.graphs.image import png, svg
+            with needed_for(f"Writing a graph as {target.suffix[1:].upper()}"):
+                from optlab.viz.graphs.image import png, svg
 
             at = self._check_stage(stage)
             is_png = target.suffix == ".png"
@@ -126,12 +130,17 @@ class GraphPicture:
             said.append(self.view.problem)
         return "\n".join(said)
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
-        from optlab.viz import browser
-        from optlab.viz.graphs.image import png
+    @property
+    def widget(self) -> Any:
+        """The same page as an ipywidgets widget, for layouts of your own."""
         from optlab.viz.graphs.widget import GraphStepper
 
         if self._widget is None or self._widget.comm is None:
-            self._widget = GraphStepper(self.view, self.stage)
-        shown = self._widget._repr_mimebundle_()
-        return browser.with_static_image(shown, repr(self), png(self.view, self.view.last))
+            self._widget = GraphStepper(self.view, self.stage, repr(self))
+        return self._widget
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
+        try:
+            return self.widget._repr_mimebundle_()
+        except ModuleNotFoundError:  # as other results, without the extra lab
+            return {"text/plain": repr(self)}

@@ -1,32 +1,49 @@
-"""The graph as a widget: once shown it needs no kernel; the kernel can select a stage."""
+"""The graph as a live page: it needs no kernel; the kernel can select a stage."""
 
 from __future__ import annotations
 
-import anywidget
+from typing import Any
+
 import traitlets
 
-from optlab.viz import browser
 from optlab.viz.browser.cell_runs import close_earlier
+from optlab.viz.browser.live import LiveWidget
 from optlab.viz.graphs import export
+from optlab.viz.graphs.image import png
 from optlab.viz.graphs.view import GraphView
 
 
-class GraphStepper(anywidget.AnyWidget):
+class GraphStepper(LiveWidget):
     """A graph with the steps of its backward pass; created by `optlab.viz.graph`."""
 
-    _esm = browser.as_module(export.STATIC)
-    _css = browser.style_sheet(export.PLACE, export.STATIC)
+    app = export.APP
+    shared_names = ("stage",)
 
-    view = traitlets.Dict().tag(sync=True)
-    options = traitlets.Dict().tag(sync=True)
     stage = traitlets.Int(0).tag(sync=True)
 
-    def __init__(self, view: GraphView, stage: int) -> None:
-        super().__init__(view=view.to_dict(), options=export.options(view), stage=stage)
+    def __init__(self, view: GraphView, stage: int, text: str) -> None:
+        self.view: GraphView | None = view
+        self._text = text
+        super().__init__(stage=stage)
         close_earlier(self._release)
+        self.hold_weakly()
+
+    def stored(self) -> dict[str, Any]:
+        """Return what the page holds: the graph, and the stage shown."""
+        assert self.view is not None
+        return export.stored(self.view, self.stage)
+
+    def picture(self) -> bytes:
+        """Return the picture of the last stage, with all gradients."""
+        assert self.view is not None
+        return png(self.view, self.view.last)
+
+    def text(self) -> str:
+        """Return the graph as a table."""
+        return self._text
 
     def _release(self) -> None:
         """Close the widget and free its memory, when its cell runs again."""
-        self.view = {}
+        self.view = None
         self.layout.close()
         self.close()

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import anywidget
 import traitlets
 
 from optlab.backend.memory.sizes import in_words
 from optlab.lab.memory_studies.result import HEADS
 from optlab.viz import browser
 from optlab.viz.browser.cell_runs import close_earlier
+from optlab.viz.browser.live import LiveWidget
 from optlab.viz.memory_study.image import recompute_png
 from optlab.viz.memory_study.tradeoff import clipped
 from optlab.viz.memory_study.view import RecomputeView, Timeline, recompute_view
@@ -19,12 +19,11 @@ from optlab.viz.memory_timeline.view import MIB, NAMES, in_layers
 from optlab.viz.style import layout, theme
 from optlab.viz.style.text import format_bytes
 
-_PLACE = "optlab-recompute"
-_STATIC = Path(__file__).parent / "static"
+_APP = browser.App("optlab-recompute", Path(__file__).parent / "static" / "recompute.js")
 _SHARES = 7
 
 
-class RecomputeExplorer(anywidget.AnyWidget):
+class RecomputeExplorer(LiveWidget):
     """A memory study, one run at a time; created by `optlab.viz.recompute_explorer`.
 
     Attributes
@@ -34,18 +33,19 @@ class RecomputeExplorer(anywidget.AnyWidget):
     study : MemoryStudy
     """
 
-    _esm = browser.as_module(_STATIC)
-    _css = browser.style_sheet(_PLACE, _STATIC)
+    app = _APP
+    shared_names = ("selected",)
 
-    view = traitlets.Dict().tag(sync=True)
     selected = traitlets.Int(0).tag(sync=True)
 
     def __init__(self, study: Any, selected: int = 0) -> None:
         view = recompute_view(study, layout.WIDTH, None, "recompute_explorer")
         self._last = len(study.rows) - 1
         self.study = study
-        super().__init__(view=view_of(study, view), selected=selected)
+        self.view = view_of(study, view)
+        super().__init__(selected=selected)
         close_earlier(self._release)
+        self.hold_weakly()
 
     @traitlets.validate("selected")
     def _checked(self, proposal: Any) -> int:
@@ -92,8 +92,7 @@ class RecomputeExplorer(anywidget.AnyWidget):
         str or Path
             The page, or its path if it was written to a file.
         """
-        stored = {"view": dict(self.view), "selected": int(self.selected)}
-        page = browser.html_page(_PLACE, self.view["title"], stored, str(self.study), _STATIC)
+        page = browser.html_page(_APP, self.view["title"], self.stored(), self.text())
         return browser.save_page(page, path)
 
     def to_png(self, path: str | Path | None = None, width: int = layout.WIDTH) -> bytes:
@@ -112,10 +111,17 @@ class RecomputeExplorer(anywidget.AnyWidget):
     def __repr__(self) -> str:
         return f"<RecomputeExplorer: {self.summary()}>"
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        """Return the widget, its static image for saved notebooks, and the table as text."""
-        bundle = super()._repr_mimebundle_(**kwargs)
-        return browser.with_static_image(bundle, str(self.study), self.to_png(width=900))
+    def stored(self) -> dict[str, Any]:
+        """Return what the page holds: the study as numbers and text, and the run shown."""
+        return {"view": self.view, "selected": int(self.selected)}
+
+    def picture(self) -> bytes:
+        """Return the picture of all runs."""
+        return self.to_png(width=900)
+
+    def text(self) -> str:
+        """Return the study as a table."""
+        return str(self.study)
 
 
 def recompute_explorer(study: Any, selected: int = 0) -> RecomputeExplorer:

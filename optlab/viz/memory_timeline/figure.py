@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from optlab.backend.text import encodable
 from optlab.viz.backends.matplotlib.parts import (
     PIXEL,
     annotate,
@@ -75,7 +76,7 @@ def memory(trace: Any, *, width: int = WIDTH, height: int = layout.HEIGHT) -> go
             **_APART,
             **axis_name_prefix("event"),
         },
-        {"range": [0, view.top], "nticks": 7, **axis_name_prefix("MiB")},
+        {"range": [0, view.top], "nticks": 7, **axis_name_prefix(view.unit)},
     )
     add_heading(figure, page, 0, "Bytes alive", "by role, linear scale from zero")
     across = np.repeat(view.edges, 2)[1:-1]
@@ -126,6 +127,8 @@ def _mark_peak(figure: go.Figure, view: MemoryView) -> None:
         xanchor="right" if left else "left",
         xshift=-9 if left else 9,
         yshift=9,
+        borderpad=1,
+        bgcolor=theme.PAPER,  # it may cross the line between two phases
         font=label_font(theme.INK),
     )
 
@@ -197,7 +200,7 @@ def _draw_bands(axes: Axes, view: MemoryView) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     axes.grid(axis="y", color=theme.RULE, linewidth=PIXEL)
     axes.set_axisbelow(True)
-    style_ticks(axes, "event", "MiB")
+    style_ticks(axes, "event", view.unit)
     add_static_heading(axes, "Bytes alive", "by role, linear scale from zero")
     across = np.repeat(view.edges, 2)[1:-1]
     for band in view.bands:
@@ -224,7 +227,8 @@ def _draw_bands(axes: Axes, view: MemoryView) -> None:
     left = view.peak_side == "left"
     annotate(
         axes, view.peak_text, view.peak, (-9 if left else 9, 9), weight="bold",
-        ha="right" if left else "left", path_effects=halo(), zorder=6,
+        ha="right" if left else "left", zorder=6,
+        bbox={"facecolor": theme.PAPER, "linewidth": 0, "pad": 1},
     )  # fmt: skip
 
 
@@ -238,7 +242,7 @@ def _draw_shares(axes: Axes, view: MemoryView) -> None:
         axes.barh(
             [i + 0.74], [view.bar_length * share.part / most], height=0.32, **area_pen(share.area)
         )
-        axes.text(0, i + 0.26, share.text, fontproperties=font(theme.FONT_TEXT), **write)
+        axes.text(0, i + 0.26, encodable(share.text), fontproperties=font(theme.FONT_TEXT), **write)
         axes.text(
             1, i + 0.74, share.said, ha="right", color=theme.QUIET,
             fontproperties=font(theme.FONT_TEXT), **write,

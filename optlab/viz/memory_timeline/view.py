@@ -65,13 +65,14 @@ class Share:
 
 @dataclass(frozen=True)
 class MemoryView:
-    """The content of a memory figure; bytes in MiB."""
+    """The content of a memory figure; heights in its unit of bytes."""
 
     page: Page
     title: str
     headline: str
     edges: Floats
     bands: tuple[Band, ...]
+    unit: str
     phases: tuple[tuple[float, float, str], ...]
     tips: tuple[str, ...]
     peak: tuple[float, float]
@@ -110,7 +111,11 @@ class MemoryView:
 
 
 def memory_view(trace: Any, width: int, height: int, of: str = "memory") -> MemoryView:
-    """Build the view of a memory trace; `of` is the name of the function that was called."""
+    """Build the view of a memory trace; `of` is the name of the function that was called.
+
+    Another trace than that of `optlab.memory` may say what it is: ``title``, ``names`` of its
+    roles, the ``label`` of what it holds.
+    """
     if not hasattr(trace, "by_operation") or not hasattr(trace, "during"):
         of_step = f"Write ol.viz.{of}(ol.memory.report(step))."
         of_study = "(A study of several ways is drawn by viz.recompute.)"
@@ -122,15 +127,20 @@ def memory_view(trace: Any, width: int, height: int, of: str = "memory") -> Memo
         raise ValueError(
             "there is nothing to draw: a memory trace is complete when its block has ended."
         )
-    during = trace.during / MIB
-    chosen = _chosen_events(during.sum(axis=1))
-    heights = during[chosen]
+    chosen = _chosen_events(trace.during.sum(axis=1))
+    unit, size = _unit_of(trace.during[chosen].sum(axis=1).max())
+    heights = trace.during[chosen] / size
     peak_at = int(heights.sum(axis=1).argmax())
-    roles = [role for role in theme.MEMORY if heights[:, trace.roles.index(role)].max() > 0]
+    roles = [
+        role
+        for role in theme.MEMORY
+        if role in trace.roles and heights[:, trace.roles.index(role)].max() > 0
+    ]
+    names = getattr(trace, "names", NAMES)
     page = layout.page(
         width,
         height,
-        names=[NAMES[role] for role in roles],
+        names=[names[role] for role in roles],
         note=_note(trace, len(chosen)),
         shares=[1.75, 1],
         rooms=[26, 0],
@@ -142,17 +152,18 @@ def memory_view(trace: Any, width: int, height: int, of: str = "memory") -> Memo
     bands, low = [], np.zeros(len(chosen))
     for role in roles:
         high = low + heights[:, trace.roles.index(role)]
-        label = _label_position(NAMES[role], low, high, panel.width, panel.height / top)
-        bands.append(Band(role, NAMES[role], theme.MEMORY[role], low, high, label))
+        label = _label_position(names[role], low, high, panel.width, panel.height / top)
+        bands.append(Band(role, names[role], theme.MEMORY[role], low, high, label))
         low = high
     share = (peak_at + 0.5) / len(chosen)
     peak_text, peak_side = _peak_label(trace, share * panel.width, panel.width)
     return MemoryView(
         page=page,
-        title=f"Memory of a step: at most {format_bytes(trace.peak)}",
+        title=f"{getattr(trace, 'title', 'Memory of a step')}: at most {format_bytes(trace.peak)}",
         headline=_headline(trace, width - layout.LEFT - layout.RIGHT),
         edges=edges,
         bands=tuple(bands),
+        unit=unit,
         phases=_phases([trace.phase[i] for i in chosen]),
         tips=tuple(_tip(trace, i) for i in chosen),
         peak=(peak_at + 0.5, float(heights[peak_at].sum())),
@@ -161,6 +172,18 @@ def memory_view(trace: Any, width: int, height: int, of: str = "memory") -> Memo
         top=top,
         shares=_shares(trace, page.panels[1]),
     )
+
+
+def _unit_of(most: float) -> tuple[str, int]:
+    """Return the unit of an axis that ends at so many bytes, and its bytes.
+
+    Examples
+    --------
+    >>> _unit_of(800), _unit_of(1751), _unit_of(3 << 20)
+    (('B', 1), ('KiB', 1024), ('MiB', 1048576))
+    """
+    powers = {"B": 1, "KiB": 1 << 10, "MiB": MIB, "GiB": 1 << 30, "TiB": 1 << 40}
+    return [(unit, size) for unit, size in powers.items() if most >= size or size == 1][-1]
 
 
 def _chosen_events(totals: Floats) -> list[int]:
@@ -221,6 +244,8 @@ def made_as(held: Any) -> str:
     """Return the operation that created arrays, and their role: "gelu (saved)"."""
     if not held.arrays:
         return f"inside {held.name}"
+    if getattr(held, "label", ""):
+        return str(held.label)
     return (
         held.name
         if held.name.endswith(("parameters", "gradients"))
@@ -281,8 +306,9 @@ def _tip(trace: Any, i: int) -> str:
     """Return the hover text of an event."""
     layer = f", {trace.layer[i]}" if trace.layer[i] else ""
     phase = f" ({trace.phase[i]})" if trace.phase[i] else ""
+    names = getattr(trace, "names", NAMES)
     parts = [
-        f"{NAMES[role]} {format_bytes(int(size))}"
+        f"{names[role]} {format_bytes(int(size))}"
         for role, size in zip(trace.roles, trace.during[i], strict=True)
         if size
     ]

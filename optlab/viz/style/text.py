@@ -11,6 +11,7 @@ import numpy as np
 from optlab.backend.memory.sizes import in_words
 from optlab.backend.text import and_list
 from optlab.viz.protocols import ComparisonLike, TraceLike
+from optlab.viz.style.labels import labeled
 
 _MOST_LETTERS = 70  # of names in a headline
 
@@ -262,6 +263,7 @@ def summary(comparison: ComparisonLike) -> str:
 
     The text alternative of the figure, for screen readers and for terminals.
     """
+    comparison = labeled(comparison)
     said = [f"{comparison.problem.title}.", race_headline(comparison)]
     said += filter(None, [_runner_up(comparison)])
     for name, trace in comparison.traces.items():

@@ -15,24 +15,25 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-INK: Final = "#1f2328"
+INK = "#1f2328"
 """Titles, labels and the marks of start and minimum."""
-QUIET: Final = "#57606a"
+QUIET = "#57606a"
 """Axis numbers and notes: readable (contrast above 4.5 on paper), but quieter than the data."""
-RULE: Final = "#dfe3e8"
+RULE = "#dfe3e8"
 """Grid lines."""
-FAINT: Final = "#edf0f3"
+FAINT = "#edf0f3"
 """Vertical lines that mark steps: quieter than the grid."""
-FRAME: Final = "#b6bec8"
+FRAME = "#b6bec8"
 """The border of the map, and the zero line."""
-CONTOUR: Final = "#8f97a8"
+CONTOUR = "#8f97a8"
 """Contour lines, drawn thin."""
-PAPER: Final = "#ffffff"
+PAPER = "#ffffff"
 
 DARK: Final = {
     "ink": "#e6e9ee",
     "quiet": "#a3acb8",
     "rule": "#2c333d",
+    "faint": "#222831",
     "frame": "#4a5361",
     "contour": "#5d6878",
     "paper": "#161a20",
@@ -42,11 +43,34 @@ LIGHT: Final = {
     "ink": INK,
     "quiet": QUIET,
     "rule": RULE,
+    "faint": FAINT,
     "frame": FRAME,
     "contour": CONTOUR,
     "paper": PAPER,
 }
 """The colors of a light page, by name."""
+
+_dark = False
+
+
+def use_scheme(name: str) -> None:
+    """Set the colors of all figures that are drawn from now on: those of a light or a dark page.
+
+    The names above (`INK`, `PAPER`, ...) are of the page in use; `LIGHT` and `DARK` have both.
+
+    Parameters
+    ----------
+    name : "light" or "dark"
+    """
+    global _dark
+    _dark = name == "dark"
+    globals().update({key.upper(): color for key, color in (DARK if _dark else LIGHT).items()})
+
+
+def scheme() -> str:
+    """Return the page in use, "light" or "dark"."""
+    return "dark" if _dark else "light"
+
 
 FONT_FAMILIES: Final = ("Inter", "Helvetica Neue", "Arial", "Liberation Sans", "DejaVu Sans")
 FONT_TITLE, FONT_HEADING, FONT_TEXT, FONT_SMALL = 17, 13, 12, 11
@@ -95,9 +119,10 @@ _COLORS = (
 _DARK_COLORS = (
     "#6bb6f0", "#f2935c", "#45c79f", "#e596c6", "#c6ccd4", "#dcc052", "#86d3f7", "#dfa862",
 )  # fmt: skip
-_DASHES: tuple[tuple[float, ...], ...] = (
+DASHES: tuple[tuple[float, ...], ...] = (
     (), (7, 3), (2, 2.5), (8, 3, 2, 3), (13, 4), (8, 3, 2, 3, 2, 3), (4, 2),
 )  # fmt: skip
+"""Dashes of lines in pixels, in the order in which optimizers take them; the first is solid."""
 _MARKERS = (
     "circle", "square", "triangle-up", "diamond", "pentagon", "triangle-down", "hexagon", "cross",
     "x",
@@ -134,31 +159,64 @@ MEMORY: Final = {
 
 # The index in this tuple determines an optimizer's style: append at the end, never in between.
 _CLASSES = (
-    "SGD", "Momentum", "RMSProp", "Adam", "AdamW", "Adagrad", "Adadelta", "Adamax", "NAdam",
+    "Adam", "Momentum", "RMSProp", "AdamW", "SGD", "Adagrad", "Adadelta", "Adamax", "NAdam",
     "RAdam", "Lamb", "LarsMomentum", "LBFGS", "Rprop", "ASGD", "Lion", "Muon", "Shampoo", "SAM",
-    "DecayedAdagrad", "Ftrl", "Dpsgd",
+    "DecayedAdagrad", "Ftrl", "Dpsgd", "Newton", "ConjugateGradient", "SteepestDescent",
 )  # fmt: skip
 
 
 def dark(color: str) -> str:
     """Return the color of an optimizer on a dark page.
 
+    Parameters
+    ----------
+    color : str
+        On a light page; a color of a dark page stays.
+
     Examples
     --------
     >>> dark("#005f9e")
     '#6bb6f0'
     """
-    return _DARK_COLORS[_COLORS.index(color)]
+    return color if color in _DARK_COLORS else _DARK_COLORS[_COLORS.index(color)]
+
+
+def light(color: str) -> str:
+    """Return the color of an optimizer on a light page; the reverse of `dark`.
+
+    Examples
+    --------
+    >>> light("#6bb6f0"), light("#005f9e")
+    ('#005f9e', '#005f9e')
+    """
+    return color if color in _COLORS else _COLORS[_DARK_COLORS.index(color)]
+
+
+def colors() -> tuple[str, ...]:
+    """Return the colors of optimizers on the page in use, in the order in which they are taken."""
+    return _DARK_COLORS if _dark else _COLORS
 
 
 def _style(place: int) -> Style:
     """Return style number `place`; color, dash and marker cycle differently, so none repeats."""
     turn = place // len(_COLORS)
     return Style(
-        color=_COLORS[place % len(_COLORS)],
-        dash=_DASHES[(place + turn) % len(_DASHES)],
+        color=colors()[place % len(_COLORS)],
+        dash=DASHES[(place + turn) % len(DASHES)],
         marker=_MARKERS[place % len(_MARKERS)],
     )
+
+
+def all_styles(count: int) -> tuple[tuple[str, ...], list[Style]]:
+    """Return the classes in the order of their styles, and the first styles.
+
+    Examples
+    --------
+    >>> classes, styles = all_styles(4)
+    >>> [style.marker for style in styles]
+    ['circle', 'square', 'triangle-up', 'diamond']
+    """
+    return _CLASSES, [_style(place) for place in range(count)]
 
 
 def _free_styles(taken: set[Style]) -> Iterator[Style]:
@@ -191,7 +249,7 @@ def assign_styles(classes: Mapping[str, str]) -> dict[str, Style]:
     --------
     >>> styles = assign_styles({"fast": "Adam", "slow": "Adam", "SGD": "SGD"})
     >>> styles["fast"].marker, styles["slow"].marker, styles["SGD"].marker
-    ('diamond', 'pentagon', 'circle')
+    ('circle', 'triangle-down', 'pentagon')
     """
     taken: set[Style] = set()
     found: dict[str, Style] = {}
@@ -213,15 +271,15 @@ _VIRIDIS = (
 _FADE = 0.82  # the fraction of paper: the surface is only the background of the paths
 
 
-def surface_colors(count: int, paper: str = PAPER) -> list[str]:
+def surface_colors(count: int, paper: str | None = None) -> list[str]:
     """Return the colors of the bands between contour lines, lowest first: viridis, faded.
 
     Parameters
     ----------
     count : int
         Number of bands.
-    paper : str
-        The color that they fade into.
+    paper : str, optional
+        The color that they fade into; by default that of the page in use.
 
     Examples
     --------
@@ -232,9 +290,50 @@ def surface_colors(count: int, paper: str = PAPER) -> list[str]:
     at = np.linspace(0, len(samples) - 1, count)
     places = np.arange(len(samples))
     bands = np.stack([np.interp(at, places, channel) for channel in samples.T], axis=1)
+    paper = PAPER if paper is None else paper
     ground = np.array([int(paper[place : place + 2], 16) for place in (1, 3, 5)])
     faded = np.rint(ground * _FADE + (1 - _FADE) * bands).astype(int)
     return ["#{:02x}{:02x}{:02x}".format(*band) for band in faded]
+
+
+def map_colors(count: int) -> list[str]:
+    """Return colors of the data of a map, lowest first: viridis itself.
+
+    Parameters
+    ----------
+    count : int
+        Number of colors, at least 2.
+
+    Examples
+    --------
+    >>> map_colors(3)
+    ['#440154', '#21908d', '#fde725']
+    """
+    samples: NDArray[np.float64] = np.array(_VIRIDIS, dtype=np.float64)
+    at = np.linspace(0, len(samples) - 1, count)
+    places = np.arange(len(samples))
+    bands = np.stack([np.interp(at, places, channel) for channel in samples.T], axis=1)
+    return ["#{:02x}{:02x}{:02x}".format(*band) for band in np.rint(bands).astype(int)]
+
+
+def area_colors() -> list[str]:
+    """Return the colors of areas beside each other, without the grey one."""
+    return [color for color in colors() if light(color) != "#3a3f47"]
+
+
+def paled(color: str, part: float) -> str:
+    """Return a color of which this part is paper.
+
+    Examples
+    --------
+    >>> paled("#000000", 0.5)
+    '#808080'
+    """
+    mixed = [
+        round(int(color[at : at + 2], 16) * (1 - part) + int(PAPER[at : at + 2], 16) * part)
+        for at in (1, 3, 5)
+    ]
+    return "#{:02x}{:02x}{:02x}".format(*mixed)
 
 
 def _luminance(color: str) -> float:

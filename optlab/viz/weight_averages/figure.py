@@ -12,6 +12,7 @@ from optlab.viz.backends.matplotlib.parts import as_png, blank_figure, panel_axe
 from optlab.viz.backends.plotly.panels import draw_curves, draw_map
 from optlab.viz.backends.plotly.parts import add_entries, empty_figure
 from optlab.viz.style import layout
+from optlab.viz.style.labels import labeled_trace
 from optlab.viz.views.map_view import styles_of
 from optlab.viz.weight_averages.view import AVERAGE, LOOKAHEAD, AverageView, average_view
 
@@ -46,7 +47,7 @@ def lookahead(
     >>> lookahead(race["LookAhead"]).layout.title.text
     '<b>LookAhead around SGD on Rosenbrock valley</b>'
     """
-    return _figure(average_view(trace, LOOKAHEAD, note, width, height))
+    return _figure(average_view(labeled_trace(trace, markup=True), LOOKAHEAD, note, width, height))
 
 
 @layout.documented
@@ -72,7 +73,7 @@ def lookahead_png(
     >>> lookahead_png(ol.compare("rosenbrock", {"slow": slow}, steps=20)["slow"])[:4]
     b'\x89PNG'
     """
-    return _png(average_view(trace, LOOKAHEAD, note, width, height), scale)
+    return _png(average_view(labeled_trace(trace), LOOKAHEAD, note, width, height), scale)
 
 
 @layout.documented
@@ -105,7 +106,7 @@ def averages(
     >>> figure.layout.title.text
     '<b>ExponentialMovingAverage around SGD on Rosenbrock valley</b>'
     """
-    return _figure(average_view(trace, AVERAGE, note, width, height))
+    return _figure(average_view(labeled_trace(trace, markup=True), AVERAGE, note, width, height))
 
 
 def averages_png(
@@ -117,7 +118,7 @@ def averages_png(
     scale: float = 1.0,
 ) -> bytes:
     """Draw a run with averaged weights as a PNG image; arguments as for `lookahead_png`."""
-    return _png(average_view(trace, AVERAGE, note, width, height), scale)
+    return _png(average_view(labeled_trace(trace), AVERAGE, note, width, height), scale)
 
 
 def _figure(view: AverageView) -> go.Figure:

@@ -10,6 +10,7 @@ from tests.autograd.rows import (
     devices,
     einsum,
     elementwise,
+    fourier,
     indexing,
     joining,
     linear_algebra,
@@ -20,12 +21,14 @@ from tests.autograd.rows import (
     reductions,
     shapes,
     sorting,
+    writes,
 )
 from tests.autograd.rows.elementwise import BINARY, UNARY
 from tests.autograd.rows.table import ROWS, Case, distinct, numbers
 
 __all__ = [
     "BINARY", "ROWS", "UNARY", "Case", "calculus", "decompositions", "devices", "distinct",
-    "einsum", "elementwise", "indexing", "joining", "linear_algebra", "norms", "numbers", "padding",
-    "polynomials", "random", "reductions", "shapes", "sorting",
+    "einsum", "elementwise", "fourier", "indexing", "joining", "linear_algebra", "norms",
+    "numbers", "padding",
+    "polynomials", "random", "reductions", "shapes", "sorting", "writes",
 ]  # fmt: skip

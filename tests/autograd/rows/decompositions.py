@@ -38,9 +38,11 @@ for shape in SQUARE:
     put(np.linalg.eigvalsh, f"{shape}", lambda x: np.linalg.eigvalsh(symmetric(x)), x)
     put(np.linalg.eigh, f"values {shape}", lambda x: np.linalg.eigh(symmetric(x))[0], x)
     put(np.linalg.eigh, f"vectors {shape}", lambda x: squared(np.linalg.eigh(symmetric(x))[1]), x)
-    put(np.linalg.eigvals, f"{shape}", lambda x: np.linalg.eigvals(x), x)
-    put(np.linalg.eig, f"values {shape}", lambda x: np.linalg.eig(x)[0], x)
-    put(np.linalg.eig, f"vectors {shape}", lambda x: squared(np.linalg.eig(x).eigenvectors), x)
+    # NumPy 2.5 gives complex numbers without imaginary parts, Tensors are real.
+    put(np.linalg.eigvals, f"{shape}", lambda x: np.real(np.linalg.eigvals(x)), x)
+    put(np.linalg.eig, f"values {shape}", lambda x: np.real(np.linalg.eig(x)[0]), x)
+    put(np.linalg.eig, f"vectors {shape}",
+        lambda x: squared(np.real(np.linalg.eig(x).eigenvectors)), x)  # fmt: skip
     put(np.linalg.cholesky, f"{shape}", lambda x: np.linalg.cholesky(positive(x)), x)
 x = spread_out((3, 3))
 put(np.linalg.eigvalsh, "UPLO", lambda x: np.linalg.eigvalsh(symmetric(x), UPLO="U"), x)
@@ -56,7 +58,12 @@ put(
     lambda x: (lambda w, v: (v * np.exp(w / 4)) @ v.T)(*np.linalg.eigh(symmetric(x))),
     x,
 )
-put(np.linalg.eig, "both", lambda x: (lambda w, v: squared(v) @ w)(*np.linalg.eig(x)), x)
+put(
+    np.linalg.eig,
+    "both",
+    lambda x: (lambda w, v: squared(v) @ w)(*map(np.real, np.linalg.eig(x))),
+    x,
+)
 put(
     np.linalg.cholesky,
     "upper",

@@ -10,13 +10,16 @@ import numpy as np
 from optlab.autograd.rules.elementwise import integer_power, number_power
 from optlab.autograd.rules.guarded import product as guarded_product
 from optlab.autograd.rules.guarded import quotient
+from optlab.autograd.rules.scipy_special import polygamma
 from optlab.autograd.rules.special import modified_bessel
 from tests.autograd.rows.table import (
+    NUMPY,
     SHAPES,
     Shape,
     distinct,
     numbers,
     put,
+    quietly,
     with_left,
     with_right,
 )
@@ -56,6 +59,7 @@ CALLS: dict[Any, Any] = {
     np.frexp: lambda x: np.frexp(x)[0],
     np.ldexp: lambda x: np.ldexp(x, -2),
     np.divmod: lambda a, b: np.stack(np.divmod(a, b)),
+    np.fix: quietly(np.fix),  # deprecated by NumPy 2.5
 }
 
 for function, ranges in {**UNARY, **OTHERS}.items():
@@ -158,10 +162,11 @@ put(np.clip, "two numbers", lambda x: np.clip(x, -0.5, 0.5), X)
 put(np.clip, "0-d", lambda x: np.clip(x, -0.5, 0.5), numbers((), 0.1, 0.2))
 put(np.clip, "from below", lambda x: np.clip(x, -0.5, None), X)
 put(np.clip, "from above", lambda x: np.clip(x, None, 0.5), X)
-put(np.clip, "by name", lambda x: np.clip(x, min=-0.5, max=0.5), X)
-put(np.clip, "none", lambda x: np.clip(x, None, None), X)
-put(np.clip, "only min", lambda x: np.clip(x, min=-0.5), X)
-put(np.clip, "only max", lambda x, high: np.clip(x, max=high), X, HIGH)
+if NUMPY >= (2, 1):
+    put(np.clip, "by name", lambda x: np.clip(x, min=-0.5, max=0.5), X)
+    put(np.clip, "none", lambda x: np.clip(x, None, None), X)
+    put(np.clip, "only min", lambda x: np.clip(x, min=-0.5), X)
+    put(np.clip, "only max", lambda x, high: np.clip(x, max=high), X, HIGH)
 put(np.clip, "in float64", lambda x: np.clip(x, -0.5, 0.5, dtype="float64"), X)
 put(np.clip, "method", lambda x: x.clip(max=0.5), X)
 put(np.clip, "method, by place", lambda x: x.clip(-0.5, 0.5), X)
@@ -177,3 +182,6 @@ for a_shape, b_shape in PAIRS[:-4]:
 put(np.where, "number left", lambda b: np.where(MASK, 0.5, b), numbers((3,)))
 put(np.where, "number right", lambda a: np.where(MASK, a, 0.5), numbers((2, 1)))
 put(np.where, "0-d condition", lambda a, b: np.where(True, a, b), numbers((3,)), numbers(()))
+
+for n in (0, 1, 3):
+    put(polygamma, f"{n}", lambda x, n=n: polygamma(n, x), numbers((2, 3), 0.3, 4.0))

@@ -11,7 +11,7 @@ from optlab.autograd.tensor.tensor import apply
 from tests.autograd.rows.table import distinct, numbers, put
 
 WIDTHS: list[Any] = [1, (1, 2), ((1, 0), (0, 2)), ((2,), (1,)), np.array([[3, 1], [0, 0]])]
-if np.lib.NumpyVersion(np.__version__) >= "2.2.0":
+if np.lib.NumpyVersion(np.__version__) >= "2.4.0":
     WIDTHS += [{1: (1, 2)}, {-2: 1, 1: (0, 1)}]
 for widths in WIDTHS:
     put(np.pad, f"widths {widths}", lambda x, w=widths: np.pad(x, w), numbers((2, 3)))
@@ -46,3 +46,9 @@ put(pad_with_numbers, "a matrix",
     lambda x: pad_with_numbers(x, ((1, 0), (2, 1)), 3.0) if isinstance(x, np.ndarray)
     else apply(PAD, (x,), {"pad_width": ((1, 0), (2, 1)), "constant_values": 3.0}),
     numbers((2, 3)))  # fmt: skip
+
+for mode in ("constant", "edge", "mean", "reflect"):
+    put(np.pad, f"one number, {mode}", lambda x, m=mode: np.pad(x, 2, mode=m), numbers(()))
+    put(
+        np.pad, f"one number by a pair, {mode}", lambda x, m=mode: np.pad(x, (1, 2), m), numbers(())
+    )

@@ -10,6 +10,7 @@ import optlab as ol
 from optlab.autograd.rules.manipulation.shapes import cast, copied, repeat_evenly
 from optlab.autograd.tensor.tensor import raw
 from tests.autograd.rows.table import (
+    NUMPY,
     SHAPES,
     numbers,
     put,
@@ -72,7 +73,8 @@ for shape, order in [((2, 3), "C"), ((2, 3), "F"), ((2, 3), "A"), ((2, 3, 4), "F
         lambda x, order=order: np.reshape(x, (-1, 2), order=order), numbers(shape))  # fmt: skip
     put(np.reshape, f"{shape} transposed, order {order}",
         lambda x, order=order: np.reshape(x.T, (2, -1), order=order), numbers(shape))  # fmt: skip
-put(np.reshape, "a copy", lambda x: np.reshape(x, 6, copy=True), numbers((2, 3)))
+if NUMPY >= (2, 1):
+    put(np.reshape, "a copy", lambda x: np.reshape(x, 6, copy=True), numbers((2, 3)))
 put(np.reshape, "method", lambda x: x.reshape(3, 2, order="F"), numbers((2, 3)))
 for label, move in {
     "as it is": lambda x: x, "transposed": lambda x: x.T, "backwards": lambda x: x[:, ::-1],
@@ -104,6 +106,27 @@ put(np.full_like, "a number", lambda a: _filled_like(np.zeros((2, 3)), a), numbe
 put(np.full_like, "a row", lambda a: _filled_like(np.zeros((2, 3)), a), numbers((3,)))
 put(np.full_like, "another shape", lambda a: _filled_like(np.zeros(3), a, shape=(4, 2)),
     numbers((2,)))  # fmt: skip
+
+
+def _filled_in(made: Any, x: Any) -> Any:
+    """Write into an array that was made like `x`."""
+    made[1:] += x[1:]
+    made[0] = x[1] * x[0]
+    return made * made
+
+
+for function in (np.zeros_like, np.ones_like):
+    put(function, "written into", lambda x, f=function: _filled_in(f(x), x), numbers((3,)))
+    put(function, "a factor", lambda x, f=function: x * x + f(x), numbers((2, 3)))
+
+
+def _emptied(x: Any) -> Any:
+    made = np.empty_like(x)
+    made[...] = x * x
+    return made
+
+
+put(np.empty_like, "written into", _emptied, numbers((2, 3)))
 
 for shape in SHAPES:
     for order in "CK":

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, NamedTuple
 
 import numpy as np
 
 Shape = tuple[int, ...]
+
+#: The release of NumPy: rows for what it does not have yet are left out.
+NUMPY = tuple(int(number) for number in np.__version__.split(".")[:2])
 
 
 class Case(NamedTuple):
@@ -39,6 +44,18 @@ def put(function: Any, label: str, f: Callable[..., Any], *args: np.ndarray) -> 
 
 #: Shapes at which every elementwise function is checked.
 SHAPES: list[Shape] = [(), (1,), (3,), (2, 3), (2, 1, 3), (0, 2)]
+
+
+def quietly(function: Any) -> Callable[..., Any]:
+    """Return `function` without the DeprecationWarning that NumPy gives to whoever calls it."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return function(*args, **kwargs)
+
+    return call
 
 
 def with_left(function: Any, constant: Any) -> Callable[..., Any]:

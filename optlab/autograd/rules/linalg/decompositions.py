@@ -54,9 +54,23 @@ EIGH = rule(np.linalg.eigh, _eigh, static="UPLO", several=True)
 EIGVALSH = rule(np.linalg.eigvalsh, _eigvalsh, static="UPLO")
 
 
+def real_where_real(values: Any, *vectors: Any) -> tuple[Any, ...]:
+    """Return results of `eig` as real arrays if no eigenvalue has an imaginary part.
+
+    NumPy 2.5 returns complex arrays for every matrix, older releases only where they are needed.
+    """
+    numbers = values
+    while hasattr(numbers, "members"):
+        numbers = numbers.members
+    if numbers.dtype.kind != "c" or np.any(numbers.imag != 0):
+        return (values, *vectors)
+    return tuple(np.copy(np.real(array)) for array in (values, *vectors))
+
+
 def _real_eig(x: Any) -> Any:
     """Return eigenvalues and eigenvectors; raise if any of them is complex."""
-    found = np.linalg.eig(x)
+    found: Any = np.linalg.eig(x)
+    found = type(found)(*real_where_real(*found))
     if found[0].dtype.kind == "c":
         raise TypeError(
             "np.linalg.eig finds complex eigenvalues for this matrix; on Tensors that need a "

@@ -33,7 +33,7 @@ def _matmul_by_b(g: Any, a: Any, b_shape: Any) -> Any:
     if a.ndim == 1:
         return g * a if len(b_shape) == 1 else column(a) * row(g)
     if len(b_shape) == 1:
-        return np.matmul(transposed(a), column(g))[..., 0]
+        return a.T @ g if a.ndim == 2 else np.matmul(transposed(a), column(g))[..., 0]
     return _matmul(a.T if a.ndim == 2 else transposed(a), g)
 
 

@@ -1,7 +1,7 @@
 """Helpers of the linear algebra rules: constant matrices, and guarded reciprocals.
 
 Constants are created from the matrix by `np.ones_like`, so they are on its device; for a Tensor
-that returns a plain array, as a constant should be.
+that returns a Tensor without gradient, as a constant should be.
 """
 
 from __future__ import annotations

@@ -15,6 +15,8 @@ from optlab.backend.arrays import Shape, array_module, zeros_beside
 #: (measured: 1,000,000 elements in rows of 100 take 3 ms instead of 10).
 _FLAT_FROM = 2000
 
+_array = np.ndarray
+
 
 def has_unique_elements(index: Any) -> bool:
     """Return whether `index` selects no element twice: only integer arrays can."""
@@ -32,10 +34,25 @@ def has_unique_elements(index: Any) -> bool:
 
 def getitem(x: Any, index: Any) -> Any:
     """Return ``x[index]``."""
-    try:
-        return x[index]
-    except ensemble.EnsembleError:  # a per-member index into an array shared by all members
-        return ensemble.getitem(x, index)
+    if x.__class__ is _array:
+        try:
+            return x[index]
+        except ensemble.EnsembleError:  # a per-member index into an array shared by all members
+            return ensemble.getitem(x, index)
+    y = x[index]
+    parts = index if isinstance(index, tuple) else (index,)
+    whole = y.ndim or any(part is Ellipsis or part is None for part in parts)
+    return y if whole else element_of(y)
+
+
+def element_of(y: Any) -> Any:
+    """Return one element as NumPy does, off the memory it was read from.
+
+    On devices and in ensembles it is an array: ``y[0], y[1] = y[1], y[0]`` would write over it.
+    """
+    if isinstance(y, np.generic) or not hasattr(type(y), "copy"):  # a captured array
+        return y
+    return y.copy()
 
 
 def scatter(x: Any, index: Any, shape: Shape) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.operation import Operation, rule
+from optlab.autograd.rules.manipulation.indexing import element_of
 
 
 def _slice_axis(g: Any, axis: int, start: int, stop: int) -> Any:
@@ -83,7 +84,8 @@ def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
     (array([1., 0.]), array([0., 1.]))
     """
     before = (slice(None),) * (axis % x.ndim)
-    return tuple(x[(*before, i)] for i in range(x.shape[axis]))
+    parts = tuple(x[(*before, i)] for i in range(x.shape[axis]))
+    return parts if x.ndim > 1 else tuple(map(element_of, parts))
 
 
 def _output_gradients(g: Any) -> list[Any]:

@@ -11,7 +11,7 @@ from optlab.autograd.tensor.tensor import Tensor, apply, raw
 from optlab.backend.arrays import constants_beside
 from optlab.backend.random import next_key
 from optlab.nn.functional.activation.smooth import SILU, SOFTMAX
-from optlab.nn.functional.arguments import check_same_shape, no_name, scores
+from optlab.nn.functional.arguments import check_same_shape, no_name, scores, setting_beside
 from optlab.nn.functional.loss.labels import all_classes
 from optlab.nn.functional.loss.regression import cast
 
@@ -97,7 +97,9 @@ def gumbel_softmax(
     if not -x.ndim <= axis < x.ndim:
         raise ValueError(f"gumbel_softmax got axis={axis!r} for x of shape {x.shape}.")
     drawn = noise(("gumbel", 0.0, 1.0), next_key(), x.shape, x.dtype, like=x.data)
-    soft = apply(SOFTMAX, ((x + drawn) / float(temperature),), {"axis": axis})
+    soft = apply(
+        SOFTMAX, ((x + drawn) / setting_beside(x, temperature, "temperature"),), {"axis": axis}
+    )
     if not hard:
         return soft
     best = np.argmax(soft.data, axis=axis, keepdims=True)

@@ -14,16 +14,38 @@ from optlab.autograd.operation import rule
 from optlab.autograd.rules.guarded import where_mask
 from optlab.autograd.tape.half_precision import rounded
 from optlab.autograd.tensor.tensor import Tensor, apply
+from optlab.backend.call_recorder import elementary
 from optlab.backend.dtypes import is_half
 from optlab.nn.docstrings import documented_like
-from optlab.nn.functional.arguments import MANY, bounded, channel_axis, no_name, scores
+from optlab.nn.functional.arguments import (
+    MANY,
+    bounded,
+    channel_axis,
+    no_name,
+    scores,
+    setting_beside,
+)
 
 
 def _relu(x: Any) -> Any:
     return np.maximum(x, 0) if x.size < MANY else bounded(x, 0.0, np.inf)
 
 
+def _relu_steps(x: Any) -> Any:
+    if x.size < MANY:
+        yield np.maximum, x, 0
+    else:
+        yield np.clip, x, 0.0, np.inf
+
+
+def _by_rectified_steps(g: Any, y: Any) -> Any:
+    positive = yield np.greater, y, 0
+    yield np.multiply, g, positive
+
+
 RELU = rule(_relu, lambda g, y: g * (y > 0), over=lambda g, y: np.multiply(g, y > 0, out=g))
+elementary(_relu, _relu_steps)
+elementary(RELU.pullbacks[0], _by_rectified_steps)
 
 
 def relu(x: Any, name: None = None) -> Tensor:
@@ -101,7 +123,9 @@ def hardtanh(x: Any, min: float = -1.0, max: float = 1.0, name: None = None) -> 
     if min > max:
         raise ValueError(f"hardtanh: min must not exceed max; got min={min!r} and max={max!r}.")
     x = scores(x)
-    low, high = float(min), float(max)
+    low, high = setting_beside(x, min, "min"), setting_beside(x, max, "max")
+    if isinstance(low, Tensor) or isinstance(high, Tensor):
+        return np.minimum(np.maximum(x, low), high)  # type: ignore[no-any-return]
     if is_half(x.dtype):  # the rule compares the output with the bounds, so they are rounded alike
         low, high = (float(rounded(np.float32(bound), x.dtype)) for bound in (low, high))
     return apply(CUT, (x,), {"low": low, "high": high})
@@ -135,7 +159,11 @@ def hardsigmoid(x: Any, slope: float = 0.1666667, offset: float = 0.5, name: Non
     Tensor([0. , 0.5, 1. ], dtype=float32)
     """
     no_name(name)
-    return apply(HARD_SIGMOID, (scores(x),), {"slope": float(slope), "offset": float(offset)})
+    x = scores(x)
+    slope, offset = setting_beside(x, slope, "slope"), setting_beside(x, offset, "offset")
+    if isinstance(slope, Tensor) or isinstance(offset, Tensor):
+        return np.clip(slope * x + offset, 0.0, 1.0)
+    return apply(HARD_SIGMOID, (x,), {"slope": slope, "offset": offset})
 
 
 def _hard_swish(x: Any) -> Any:
@@ -199,7 +227,10 @@ def leaky_relu(x: Any, negative_slope: float = 0.01, name: None = None) -> Tenso
     Tensor([-0.5,  2. ], dtype=float32)
     """
     no_name(name)
-    x, slope = scores(x), float(negative_slope)
+    x = scores(x)
+    slope = setting_beside(x, negative_slope, "negative_slope")
+    if isinstance(slope, Tensor):
+        return apply(PRELU, (x, slope))
     if slope < 0:
         return np.where(x > 0, x, slope * x)  # type: ignore[no-any-return]
     return apply(LEAKY_RELU, (x,), {"slope": slope})
@@ -284,6 +315,17 @@ EXPONENTIAL = rule(
 )
 
 
+def _exponential_unit(x: Any, scale: Any, alpha: Any, width: Any) -> Tensor:
+    """Apply the operation; settings that need a gradient are operands of a formula instead."""
+    x = scores(x)
+    settings = {"scale": scale, "alpha": alpha, "width": width}
+    static = {name: setting_beside(x, value, name) for name, value in settings.items()}
+    if not any(isinstance(value, Tensor) for value in static.values()):
+        return apply(EXPONENTIAL, (x,), static)
+    left = static["alpha"] * np.expm1(np.minimum(x, 0.0) / static["width"])
+    return static["scale"] * np.where(x > 0, x, left)  # type: ignore[no-any-return]
+
+
 def elu(x: Any, alpha: float = 1.0, name: None = None) -> Tensor:
     r"""Apply the exponential linear unit (ELU): x if x > 0, else :math:`\alpha (e^x - 1)`.
 
@@ -310,8 +352,7 @@ def elu(x: Any, alpha: float = 1.0, name: None = None) -> Tensor:
     no_name(name)
     if alpha < 0:
         raise ValueError(f"elu takes alpha of at least 0; got {alpha!r}.")
-    static = {"scale": 1.0, "alpha": float(alpha), "width": 1.0}
-    return apply(EXPONENTIAL, (scores(x),), static)
+    return _exponential_unit(x, 1.0, alpha, 1.0)
 
 
 def selu(
@@ -347,8 +388,7 @@ def selu(
         raise ValueError(
             f"selu takes scale above 1 and alpha of at least 0; got {scale!r} and {alpha!r}."
         )
-    static = {"scale": float(scale), "alpha": float(alpha), "width": 1.0}
-    return apply(EXPONENTIAL, (scores(x),), static)
+    return _exponential_unit(x, scale, alpha, 1.0)
 
 
 def celu(x: Any, alpha: float = 1.0, name: None = None) -> Tensor:
@@ -379,5 +419,4 @@ def celu(x: Any, alpha: float = 1.0, name: None = None) -> Tensor:
     no_name(name)
     if not alpha > 0:
         raise ValueError(f"celu takes alpha greater than 0; got {alpha!r}.")
-    static = {"scale": 1.0, "alpha": float(alpha), "width": float(alpha)}
-    return apply(EXPONENTIAL, (scores(x),), static)
+    return _exponential_unit(x, 1.0, alpha, alpha)

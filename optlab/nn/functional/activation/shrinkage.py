@@ -8,9 +8,10 @@ import numpy as np
 
 from optlab.autograd.operation import rule
 from optlab.autograd.rules.guarded import where_mask
+from optlab.autograd.tensor.conversions import as_setting, is_tracked
 from optlab.autograd.tensor.tensor import Tensor, apply
 from optlab.nn.docstrings import documented_like
-from optlab.nn.functional.arguments import bounded, no_name, scores
+from optlab.nn.functional.arguments import bounded, no_name, scores, setting_beside
 
 
 def _hard_shrink(x: Any, threshold: float) -> Any:
@@ -28,7 +29,7 @@ SOFT_SHRINK = rule(_soft_shrink, lambda g, y: where_mask(g, y != 0), inputs="x",
 def _threshold(threshold: float, function: str) -> dict[str, Any]:
     if not threshold >= 0:
         raise ValueError(f"{function} takes a threshold of at least 0; got {threshold!r}.")
-    return {"threshold": float(threshold)}
+    return {"threshold": as_setting(threshold, "threshold")}
 
 
 def hardshrink(x: Any, threshold: float = 0.5, name: None = None) -> Tensor:
@@ -66,7 +67,11 @@ def softshrink(x: Any, threshold: float = 0.5, name: None = None) -> Tensor:
     Tensor([-0.5,  0. ,  1.5], dtype=float32)
     """
     no_name(name)
-    return apply(SOFT_SHRINK, (scores(x),), _threshold(threshold, "softshrink"))
+    x = scores(x)
+    if is_tracked(threshold):
+        width = setting_beside(x, threshold, "threshold")
+        return np.sign(x) * np.maximum(np.abs(x) - width, 0.0)  # type: ignore[no-any-return]
+    return apply(SOFT_SHRINK, (x,), _threshold(threshold, "softshrink"))
 
 
 def tanhshrink(x: Any, name: None = None) -> Tensor:
@@ -108,4 +113,4 @@ def thresholded_relu(
     """
     no_name(name)
     x = scores(x)
-    return np.where(x > threshold, x, float(value))  # type: ignore[return-value]
+    return np.where(x > threshold, x, setting_beside(x, value, "value"))  # type: ignore[no-any-return]

@@ -9,10 +9,20 @@ import numpy as np
 from optlab.autograd.operation import rule
 from optlab.autograd.rules.elementwise import TANH
 from optlab.autograd.rules.guarded import run_or_record
-from optlab.autograd.rules.reductions import aggregates
+from optlab.autograd.tensor.conversions import as_setting, is_tracked
 from optlab.autograd.tensor.tensor import Tensor, apply
+from optlab.backend.call_recorder import elementary
 from optlab.nn.docstrings import documented_like
-from optlab.nn.functional.arguments import bounded, inner, no_name, scores, total
+from optlab.nn.functional.arguments import (
+    bounded,
+    inner,
+    largest,
+    no_name,
+    scores,
+    setting_beside,
+    total,
+    total_steps,
+)
 
 
 def tanh(x: Any, name: None = None) -> Tensor:
@@ -142,9 +152,14 @@ def softplus(x: Any, beta: float = 1.0, threshold: float = 20.0, name: None = No
     no_name(name)
     if not beta > 0:
         raise ValueError(f"softplus takes beta greater than 0; got {beta!r}.")
-    static = {"beta": float(beta), "threshold": float(threshold)}
+    x = scores(x)
+    if is_tracked(beta):
+        sharpness = setting_beside(x, beta, "beta")
+        bent = np.logaddexp(sharpness * x, 0.0) / sharpness
+        return np.where(sharpness * x > threshold, x, bent)  # type: ignore[no-any-return]
+    static = {"beta": float(beta), "threshold": as_setting(threshold, "threshold")}
     operation = SOFTPLUS if threshold >= 20 else SOFTPLUS_CUT_SHORT
-    return apply(operation, (scores(x),), static)
+    return apply(operation, (x,), static)
 
 
 def _silu(x: Any) -> Any:
@@ -361,7 +376,7 @@ def _check_axis(function: str, x: Any, axis: int) -> None:
 
 
 def _log_softmax(x: Any, axis: int = -1) -> Any:
-    shifted = x - aggregates.MAX.forward(x, axis=axis, keepdims=True)
+    shifted = x - largest(x, axis)
     shifted -= np.log(total(np.exp(shifted), axis))
     return shifted
 
@@ -371,6 +386,24 @@ LOG_SOFTMAX = rule(
     lambda g, y, axis=-1: g - np.exp(y) * total(g, axis),
     static="axis",
 )
+
+
+def _log_softmax_steps(x: Any, axis: int = -1) -> Any:
+    if x.ndim == 2 and axis in (-1, 1):
+        shifted = yield np.subtract, x, (yield np.maximum.reduce, x, 1, None, None, True)
+        sums = yield from total_steps((yield np.exp, shifted))
+        yield np.subtract, shifted, (yield np.log, sums)
+
+
+def _by_log_softmax_steps(g: Any, y: Any, axis: int = -1) -> Any:
+    if g.ndim == 2 and axis in (-1, 1):
+        exponential = yield np.exp, y
+        sums = yield from total_steps(g)
+        yield np.subtract, g, (yield np.multiply, exponential, sums)
+
+
+elementary(_log_softmax, _log_softmax_steps)
+elementary(LOG_SOFTMAX.pullbacks[0], _by_log_softmax_steps)
 
 
 def log_softmax(x: Any, axis: int = -1, dtype: Any = None, name: None = None) -> Tensor:
@@ -397,7 +430,7 @@ def log_softmax(x: Any, axis: int = -1, dtype: Any = None, name: None = None) ->
 
 
 def _softmax(x: Any, axis: int = -1) -> Any:
-    y = np.exp(x - aggregates.MAX.forward(x, axis=axis, keepdims=True))
+    y = np.exp(x - largest(x, axis))
     y /= total(y, axis)
     return y
 

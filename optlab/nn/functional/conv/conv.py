@@ -61,8 +61,9 @@ def conv2d(
 
     Notes
     -----
-    Computed as one matrix product over patches (im2col; Chellapilla et al. 2006), for as many
-    images at a time as fit in the cache. The columns are recomputed in the backward pass: only `x`
+    Computed as matrix products over patches (im2col; Chellapilla et al. 2006), for as many images
+    at a time as fit in the cache, on as many cores as products use (`optlab.set_blas_threads`); the
+    bits do not depend on their number. The columns are recomputed in the backward pass: only `x`
     and `weight` are saved. Sums of float16 are accumulated in float32. The result is laid out in
     memory as [O, N, H', W']; with NaN or infinity in x a gradient of the weight may hold NaN in
     more places than the formula does.

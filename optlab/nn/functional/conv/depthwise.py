@@ -10,13 +10,13 @@ the ends of images as a dense plan does over those of rows.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from optlab.nn.functional.conv.im2col import Plan, all_numpy
+from optlab.nn.functional.conv.im2col import all_numpy, inside
+from optlab.nn.functional.conv.plan import Plan
 
 #: Images, sums and products of one block have about this many bytes each.
 BLOCK_BYTES = 200_000
@@ -24,8 +24,7 @@ BLOCK_BYTES = 200_000
 
 def fits(groups: int, filters: int, channels: int, plan: Plan, *arrays: Any) -> bool:
     """Return whether this is a depthwise convolution of stride 1 of NumPy arrays."""
-    line = len(plan.size) == 1 and not plan.dense and plan.reads[0][0].step == 1
-    return groups == filters == channels > 1 and (plan.dense or line) and all_numpy(*arrays)
+    return groups == filters == channels > 1 and plan.dense and all_numpy(*arrays)
 
 
 class _Block:
@@ -33,15 +32,15 @@ class _Block:
 
     def __init__(self, channels: int, count: int, plan: Plan, dtype: Any) -> None:
         self.plan = plan
-        self.padded = np.zeros((channels, count, *plan.pitch), dtype)
-        self.flat = self.padded.reshape((channels, -1))
-        self.inside = self.padded[(slice(None), slice(None), *plan.inside)]
-        self.valid = self.padded[plan.valid]
+        padded = np.zeros((channels, count, *plan.pitch), dtype)
+        self.flat = padded.reshape((channels, -1))
+        self.inside = inside(padded.reshape((channels, count, plan.room)), plan)
+        self.valid = padded[plan.valid]
 
 
 def _blocks(channels: int, count: int, plan: Plan, itemsize: int) -> Iterator[tuple[slice, slice]]:
     """Yield blocks of channels and images; all but the last ones are of one size."""
-    bytes_each = math.prod(plan.pitch) * itemsize
+    bytes_each = plan.room * itemsize
     images = max(min(BLOCK_BYTES // bytes_each, count), 1)
     across = min(max(BLOCK_BYTES // (bytes_each * images), 1), channels)
     for first in range(0, channels, across):
@@ -66,17 +65,12 @@ class _Workspace:
         return self.made[size]
 
 
-def _starts(plan: Plan) -> list[int]:
-    """Return the shift of each element of the kernel."""
-    return [read.start if isinstance(read, slice) else read[0].start for read in plan.reads]
-
-
 def by_input(g: Any, weight: Any, plan: Plan, dtype: Any) -> Any:
     """Return the gradient (C, N, ...size) of the input for `g` (C, N, ...out)."""
     channels, count = g.shape[:2]
     x = np.empty((channels, count, *plan.size), dtype)
     space = _Workspace(plan, g.dtype, 3)
-    starts = _starts(plan)
+    starts = plan.starts
     for here, images in _blocks(channels, count, plan, g.itemsize):
         given, total, part = space.blocks(here, images)
         given.valid[...] = g[here, images]
@@ -97,9 +91,9 @@ def by_input(g: Any, weight: Any, plan: Plan, dtype: Any) -> Any:
 def by_weight(x: Any, g: Any, plan: Plan) -> Any:
     """Return the gradient (C, kernel) of the weight."""
     channels, count = x.shape[:2]
-    weight = np.zeros((channels, len(plan.reads)), x.dtype)
+    weight = np.zeros((channels, plan.elements), x.dtype)
     space = _Workspace(plan, x.dtype, 2)
-    starts = _starts(plan)
+    starts = plan.starts
     for here, images in _blocks(channels, count, plan, x.itemsize):
         given, gradient = space.blocks(here, images)
         given.inside[...] = x[here, images]

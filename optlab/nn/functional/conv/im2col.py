@@ -4,126 +4,35 @@ Arrays are laid out channels first, (C, N, ...space): the images of a batch are 
 row, and a convolution is one product, of weight (O, C * kernel) and columns (C * kernel,
 N * positions). Results are returned as (N, C, ...space) with those strides, so that the next layer
 reads them without a copy.
+
+All columns of NumPy arrays are one strided copy, and a dense plan adds columns up by one strided
+reduction: a call for each element of the kernel takes two to four times as long.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
-from optlab.backend.arrays import Shape, zeros_beside
-from optlab.nn.functional.windows import Pairs
+from optlab.backend.arrays import Shape
+from optlab.nn.functional.blocks import SHARED, cut
+from optlab.nn.functional.conv.plan import Overrun, Plan
+from optlab.nn.functional.conv.scratch import SCRATCH
 
 #: Columns are made for as many images at a time as fit in this many bytes: more is no faster, and
 #: would set the memory peak of a step.
-BLOCK_BYTES = 2_200_000
+BLOCK_BYTES = 2_000_000
 
-#: A dense plan computes positions that it discards; with this many filters for each extra position
-#: that takes as long as the copies that it saves (measured).
-FILTERS_PER_EXTRA_POSITION = 15
+#: Makes an array from one of the same dtype, a shape, and what it is for.
+Into = Callable[[Any, Shape, str], Any] | None
 
-
-@dataclass(frozen=True)
-class Plan:
-    """Where a kernel reads in a padded buffer (C, N, ...space).
-
-    A dense plan, for stride 1, stores the rows of an image so close that the padding after one is
-    the padding before the next, and slides the kernel over them as over one long row: an element of
-    the kernel reads one slice of an image. Results that straddle the ends of rows are discarded.
-
-    Attributes
-    ----------
-    size, out : tuple of int
-        Spatial size of the input and of the output.
-    pitch : tuple of int
-        Spatial size of the buffer.
-    grid : tuple of int
-        Positions of the columns: `out`, and in a dense plan the pitch for all axes but the first.
-    inside : tuple of slice
-        The image within the buffer.
-    reads : tuple
-        What each element of the kernel reads: a slice of the flattened image in a dense plan, else
-        slices of the spatial axes.
-    """
-
-    size: Shape
-    out: Shape
-    pitch: Shape
-    grid: Shape
-    inside: tuple[slice, ...]
-    reads: tuple[Any, ...]
-
-    @cached_property
-    def dense(self) -> bool:
-        """Whether the kernel slides over the ends of rows."""
-        return isinstance(self.reads[0], slice)
-
-    @cached_property
-    def unpadded(self) -> bool:
-        """Whether the buffer is the images themselves, without padding."""
-        return self.pitch == self.size
-
-    @cached_property
-    def is_identity(self) -> bool:
-        """Whether the columns are the images themselves: a kernel of 1 at every position."""
-        return self.unpadded and self.grid == self.size and len(self.reads) == 1
-
-    @cached_property
-    def valid(self) -> tuple[slice, ...]:
-        """The positions of the grid that are outputs."""
-        return (slice(None), slice(None), *[slice(0, n) for n in self.out])
-
-
-@lru_cache(maxsize=512)
-def plan_of(
-    size: Shape, kernel: Shape, stride: Shape, padding: Pairs, dilation: Shape, filters: int | None
-) -> Plan:
-    """Return where a kernel reads; `filters` is their number in a group, or None (no product).
-
-    Examples
-    --------
-    >>> plan = plan_of((5, 5), (3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 4)
-    >>> plan.dense, plan.pitch, plan.grid, plan.reads[3]
-    (True, (8, 6), (5, 6), slice(6, 36, None))
-    """
-    before = tuple(b for b, _ in padding)
-    out = tuple(
-        (n + b + a - (k - 1) * d - 1) // s + 1
-        for n, k, s, d, (b, a) in zip(size, kernel, stride, dilation, padding, strict=True)
-    )
-    positions = list(itertools.product(*map(range, kernel)))
-    inside = tuple(slice(b, b + n) for b, n in zip(before, size, strict=True))
-    pitch = tuple(n + b + a for n, (b, a) in zip(size, padding, strict=True))
-    if max(stride) == 1 and filters is not None and len(size) > 1 and len(positions) > 1:
-        close = tuple(
-            max(n + max(b, a), m)
-            for n, m, (b, a) in zip(size[1:], out[1:], padding[1:], strict=True)
-        )
-        if (math.prod(close) / math.prod(out[1:]) - 1) * filters <= FILTERS_PER_EXTRA_POSITION:
-            grid = (out[0], *close)
-            steps = [math.prod(grid[i + 1 :]) for i in range(len(grid))]
-            starts = [
-                sum(i * d * step for i, d, step in zip(position, dilation, steps, strict=True))
-                for position in positions
-            ]
-            length = math.prod(grid)
-            rows = max(-(-(starts[-1] + length) // steps[0]), pitch[0])
-            reads: Any = tuple(slice(start, start + length) for start in starts)
-            return Plan(size, out, (rows, *close), grid, inside, reads)
-    reads = tuple(
-        tuple(
-            slice(i * d, i * d + (m - 1) * s + 1, s)
-            for i, d, m, s in zip(position, dilation, out, stride, strict=True)
-        )
-        for position in positions
-    )
-    return Plan(size, out, pitch, out, inside, reads)
+#: From this many bytes of columns on, half of the images for each of two cores is faster than one
+#: block (on one core it takes as long).
+SHARED_BYTES = 500_000
 
 
 def channels_first(x: Any) -> Any:
@@ -131,68 +40,267 @@ def channels_first(x: Any) -> Any:
     return x.swapaxes(0, 1)
 
 
-def im2col(x: Any, plan: Plan) -> Any:
-    """Return the columns (C * kernel, N * grid) of `x` (C, N, ...size)."""
+def im2col(x: Any, plan: Plan, into: Into = None, ones: bool = False) -> Any:
+    """Return the columns (C * kernel, N, positions) of `x` (C, N, ...size).
+
+    `into` makes the arrays that are needed, by default new ones. With `ones`, a row of ones comes
+    last (if the columns are not the images themselves).
+    """
     channels, count = x.shape[:2]
     if plan.is_identity:
-        return x.reshape((channels, -1))
-    seen = np.empty_like(x, shape=(channels, len(plan.reads), count, *_flat(plan)), order="C")
+        return x.reshape((channels, count, plan.length))
+    into = into or _empty
+    rows = channels * plan.elements
+    whole = into(x, (rows + ones, count, plan.length), "columns")
+    whole[rows:] = 1
+    seen = whole[:rows].reshape((channels, plan.elements, count, plan.length))
     if not plan.unpadded:
-        buffer = zeros_beside(x, (channels, count, *plan.pitch))
-        buffer[(slice(None), slice(None), *plan.inside)] = x
-        x = buffer
+        buffer = into(x, (channels, count, plan.room), "padded")
+        buffer[...] = 0
+        inside(buffer, plan)[...] = x
+        x = buffer.reshape((channels, count, *plan.pitch))
     if plan.dense:
-        x = x.reshape((channels, count, -1))
-    for i, read in enumerate(plan.reads):
-        seen[:, i] = x[_at(read)]
-    return seen.reshape((channels * len(plan.reads), -1))
+        x = x.reshape((channels, count, plan.room))
+        for i, start in enumerate(plan.starts):
+            seen[:, i] = x[:, :, start : start + plan.length]
+        _zero(_by_grid(seen, plan), plan.overruns)
+    else:
+        spread = seen.reshape((channels, plan.elements, count, *plan.grid))
+        for i, read in enumerate(plan.reads):
+            spread[:, i] = x[_at(read)]
+    return whole
 
 
-def _flat(plan: Plan) -> Shape:
-    """Return the shape of what one element of the kernel reads of an image."""
-    return (math.prod(plan.grid),) if plan.dense else plan.grid
+def takes_ones(plan: Plan, groups: int) -> bool:
+    """Return whether `columns_of` adds a row of ones."""
+    return groups == 1 and not plan.is_identity
 
 
-def _at(read: Any) -> tuple[slice, ...]:
-    return (slice(None), slice(None), *(read if isinstance(read, tuple) else (read,)))
+def columns_of(x: Any, plan: Plan, groups: int) -> Any:
+    """Return the columns of a NumPy array (C, N, ...size), in memory of this thread.
+
+    Where `takes_ones` says so, a row of ones comes last, which multiplies a bias.
+    """
+    if plan.is_identity or not plan.dense:
+        return im2col(x, plan, SCRATCH, groups == 1)
+    channels, count = x.shape[:2]
+    key = "columns", plan, channels, count, x.dtype
+    columns = SCRATCH.views(key, lambda: _Columns(x, plan, channels, count)).fill(x)
+    return columns if groups == 1 else columns[:-1]
 
 
-def col2im(seen: Any, plan: Plan, channels: int, count: int) -> Any:
-    """Add columns (C * kernel, N * grid) to where they were read, in (C, N, ...size)."""
+def column_sums(beside: Any, plan: Plan, channels: int, count: int) -> ColumnSums:
+    """Return `ColumnSums` in memory of this thread, with the dtype of another array."""
+    key = "sums", plan, channels, count, beside.dtype
+    found: ColumnSums = SCRATCH.views(key, lambda: ColumnSums(beside, plan, channels, count))
+    return found
+
+
+class _Columns:
+    """Views for `im2col` by a dense plan.
+
+    Attributes
+    ----------
+    whole : NumPy array (C * kernel + 1, N, positions)
+        The columns, and a row of ones.
+    """
+
+    def __init__(self, beside: Any, plan: Plan, channels: int, count: int) -> None:
+        rows = channels * plan.elements
+        self.whole = SCRATCH(beside, (rows + 1, count, plan.length), "columns")
+        seen = self.whole[:rows].reshape((channels, plan.elements, count, plan.length))
+        self.by_grid = _by_grid(seen, plan)
+        self.padded = SCRATCH(beside, (channels, count, plan.room), "padded")
+        self.inside = inside(self.padded, plan)
+        self.windows = _windows(self.padded.reshape((channels, count, *plan.pitch)), plan)
+        self.zeros = [self.by_grid[overrun] for overrun in plan.overruns]
+
+    def fill(self, x: Any) -> Any:
+        """Return the columns of `x` (C, N, ...size), and a row of ones."""
+        self.padded.fill(0)
+        self.inside[...] = x
+        self.by_grid[...] = self.windows
+        for zeros in self.zeros:
+            zeros[...] = 0
+        self.whole[-1:].fill(1)
+        return self.whole
+
+
+def _empty(beside: Any, shape: Shape, role: str) -> Any:
+    return np.empty_like(beside, shape=shape, order="C")
+
+
+def inside(buffer: Any, plan: Plan) -> Any:
+    """Return the images within a buffer (C, N, room), as (C, N, ...size)."""
+    rows = buffer[:, :, plan.lead : plan.lead + plan.places]
+    return _without_padding(rows, plan)
+
+
+def _without_padding(rows: Any, plan: Plan) -> Any:
+    """Return rows as far apart as those of the buffer, (C, N, places), as (C, N, ...size)."""
+    rows = rows.reshape((*rows.shape[:2], plan.size[0], *plan.pitch[1:]))
+    return rows[(..., *[slice(n) for n in plan.size[1:]])]
+
+
+def _at(read: tuple[slice, ...]) -> tuple[slice, ...]:
+    return (slice(None), slice(None), *read)
+
+
+def _by_grid(seen: Any, plan: Plan) -> Any:
+    """Return columns (C, kernel, N, positions) as (C, ...kernel, N, ...grid)."""
+    return seen.reshape((seen.shape[0], *plan.kernel, seen.shape[2], *plan.grid))
+
+
+def _zero(by_grid: Any, overruns: Iterable[Overrun]) -> None:
+    for overrun in overruns:
+        by_grid[overrun] = 0
+
+
+def _windows(x: Any, plan: Plan) -> Any:
+    """Return what the kernel reads of a buffer (C, N, ...pitch), a view (C, ...kernel, N, ...grid).
+
+    The plan is dense: a row of the grid goes on in the next row of the buffer.
+    """
+    per_channel, per_image, *steps = x.strides
+    reach = [d * step for d, step in zip(plan.dilation, steps, strict=True)]
+    shape = (x.shape[0], *plan.kernel, x.shape[1], *plan.grid)
+    return as_strided(x, shape, (per_channel, *reach, per_image, *steps))
+
+
+def col2im(seen: Any, plan: Plan, into: Into = None) -> Any:
+    """Add columns (C * kernel, N, positions) to where they were read, in (C, N, ...size).
+
+    The columns of a dense plan are overwritten.
+    """
+    channels, count = seen.shape[0] // plan.elements, seen.shape[1]
     if plan.is_identity:
         return seen.reshape((channels, count, *plan.size))
-    seen = seen.reshape((channels, len(plan.reads), count, *_flat(plan)))
-    buffer = zeros_beside(seen, (channels, count, *plan.pitch))
-    target = buffer.reshape((channels, count, -1)) if plan.dense else buffer
-    for i, read in enumerate(plan.reads):
-        target[_at(read)] += seen[:, i]
-    return buffer if plan.unpadded else buffer[(slice(None), slice(None), *plan.inside)]
+    seen = seen.reshape((channels, plan.elements, count, plan.length))
+    _zero(_by_grid(seen, plan), plan.overruns)
+    buffer = (into or _empty)(seen, (channels, count, plan.room), "padded")
+    buffer[...] = 0
+    if plan.dense:
+        for i, start in enumerate(plan.starts):
+            buffer[:, :, start : start + plan.length] += seen[:, i]
+    else:
+        target = buffer.reshape((channels, count, *plan.pitch))
+        spread = seen.reshape((channels, plan.elements, count, *plan.grid))
+        for i, read in enumerate(plan.reads):
+            target[_at(read)] += spread[:, i]
+    return inside(buffer, plan)
+
+
+class ColumnSums:
+    """Columns of a dense plan, in memory where one strided reduction adds them up.
+
+    Element k of the kernel adds its columns, from place start(k) of the buffer on: place q is the
+    sum over k of the positions q - start(k). Before and after the positions of an image lie gaps of
+    zeros, which the reduction reads where an element of the kernel does not reach q. Where there
+    are as many positions as elements of an image, it reads those of the next image instead, which
+    are zeroed, and there is one gap for all images: their products may then be one.
+
+    Attributes
+    ----------
+    columns : NumPy array (C * kernel, N, positions)
+        To be filled before `add_up`, which overwrites some of it.
+    """
+
+    def __init__(self, beside: Any, plan: Plan, channels: int, count: int) -> None:
+        self.plan, gap = plan, plan.gap
+        parts, length = (1, count * plan.length) if plan.keeps_size else (count, plan.length)
+        rows = channels * plan.elements
+        self.memory = SCRATCH(beside, (gap + rows * parts * (length + gap),), "columns")
+        spread = self.memory[gap:].reshape((rows, parts, length + gap))
+        self.columns = spread[:, :, :length].reshape((rows, count, plan.length))
+        by_grid = self.columns.reshape((channels, *plan.kernel, count, *plan.grid))
+        overruns = plan.overruns_of_images if plan.keeps_size else plan.overruns
+        self.gaps = [self.memory[:gap], spread[:, :, length:]]
+        self.zeros = [by_grid[overrun] for overrun in overruns]
+        row, image, step = self.columns.strides
+        along = [
+            math.prod(plan.kernel[i + 1 :]) * row - reach * step
+            for i, reach in enumerate(plan.reach)
+        ]
+        self.terms = as_strided(
+            self.memory[gap + plan.lead :],
+            (channels, *plan.kernel, count, plan.places),
+            (plan.elements * row, *along, image, step),
+        )
+        self.axes = tuple(range(1, 1 + len(along)))
+        self.sums = None
+        if plan.pitch[1:] != plan.size[1:]:
+            self.sums = SCRATCH(beside, (channels, count, plan.places), "padded")
+
+    def add_up(self, out: Any) -> None:
+        """Write the sums to `out` (C, N, ...size)."""
+        for zeros in (*self.gaps, *self.zeros):
+            zeros[...] = 0
+        if self.sums is None and out.dtype == self.terms.dtype:
+            out = out.reshape((*out.shape[:2], self.plan.places))
+            np.add.reduce(self.terms, axis=self.axes, out=out)
+        else:
+            sums = np.add.reduce(self.terms, axis=self.axes, out=self.sums)
+            out[...] = _without_padding(sums, self.plan)
 
 
 def on_grid(g: Any, plan: Plan) -> Any:
-    """Spread (O, N, ...out) over the positions of the columns, with zeros where no output is."""
+    """Spread (O, N, ...out) over the positions of the columns, with zeros where no output is.
+
+    Returns (O, N, positions).
+    """
     filters, count = g.shape[:2]
     if plan.grid != plan.out:
-        spread = zeros_beside(g, (filters, count, *plan.grid))
+        spread = _empty(g, (filters, count, *plan.grid), "spread")
+        spread[...] = 0
         spread[plan.valid] = g
         g = spread
-    return g.reshape((filters, -1))
+    return g.reshape((filters, count, plan.length))
 
 
-def blocks(count: int, channels: int, plan: Plan, itemsize: int) -> Iterator[slice]:
-    """Yield blocks of images, about equal in size, whose columns fit into `BLOCK_BYTES`."""
-    bytes_each = channels * len(plan.reads) * math.prod(plan.grid) * itemsize
-    most = max(BLOCK_BYTES // max(bytes_each, 1), 1)
-    rounds = max(-(-count // most), 1)
-    most = -(-count // rounds)
-    for start in range(0, count, max(most, 1)):
-        yield slice(start, min(start + most, count))
+def in_rows(g: Any, plan: Plan, each: bool) -> Any:
+    """Return `on_grid` of a NumPy array, in memory of this thread if it must be copied.
+
+    All images of a row lie one behind the other, but with `each`.
+    """
+    filters, count = g.shape[:2]
+    shape = (filters, count, plan.length)
+    fits = plan.grid == plan.out
+    if fits and (each or g[0].flags.c_contiguous):
+        return g.reshape(shape)
+    spread, valid = grid_in_scratch(g, plan, filters, count)
+    if not fits:
+        spread.fill(0)
+    valid[...] = g
+    return spread
 
 
-def in_groups(matrix: Any, groups: int) -> Any:
-    """Split the rows of a matrix into groups, on a new first axis; one group stays a matrix."""
-    rows, width = matrix.shape
-    return matrix if groups == 1 else matrix.reshape((groups, rows // groups, width))
+def grid_in_scratch(beside: Any, plan: Plan, filters: int, count: int) -> tuple[Any, Any]:
+    """Return memory of this thread (O, N, positions), and its outputs, a view (O, N, ...out)."""
+
+    def make() -> tuple[Any, Any]:
+        whole = SCRATCH(beside, (filters, count, plan.length), "grid")
+        return whole, whole.reshape((filters, count, *plan.grid))[plan.valid]
+
+    found: tuple[Any, Any] = SCRATCH.views(("grid", plan, filters, count, beside.dtype), make)
+    return found
+
+
+def blocks(
+    count: int, channels: int, plan: Plan, itemsize: int, filters: int, sums: bool = False
+) -> list[slice]:
+    """Return blocks of images, about equal in size, whose columns fit into `BLOCK_BYTES`.
+
+    `filters` is their number in a group. With `sums`, there are gaps between the images, as in
+    `ColumnSums`. There is one block, or an even number, as far as there are images. It does not
+    depend on the machine, and neither do sums over the blocks.
+    """
+    rows = count * channels * plan.elements
+    gap = plan.gap if sums and not plan.keeps_size else 0
+    total = rows * (plan.length + gap) * itemsize
+    rounds = -(-total // BLOCK_BYTES)
+    if total > SHARED_BYTES or 2 * rows * plan.length * filters >= SHARED:
+        rounds += rounds % 2
+    return cut(count, rounds)
 
 
 def all_numpy(*arrays: Any) -> bool:

@@ -13,7 +13,19 @@ import numpy as np
 
 from optlab.autograd.operation import as_single_operation, rule
 from optlab.backend.arrays import Shape, zeros_beside
+from optlab.nn.functional.blocks import added_up, for_each
 from optlab.nn.functional.conv import depthwise, im2col
+from optlab.nn.functional.conv.plan import Plan, plan_of
+from optlab.nn.functional.conv.products import (
+    image_by_image,
+    in_groups,
+    multiplied,
+    one_matrix,
+    strided_sums,
+    sums_of_rows,
+    weight_sums,
+)
+from optlab.nn.functional.conv.scratch import SCRATCH
 from optlab.nn.functional.windows import Pairs
 
 
@@ -53,25 +65,37 @@ def _convolved(
     dtype = np.result_type(x.dtype, weight.dtype)
     x, weight = im2col.at_least_float32(x, weight)
     filters, kernel = weight.shape[0], weight.shape[2:]
-    plan = im2col.plan_of(x.shape[2:], kernel, stride, padding, dilation, filters // groups)
-    matrix = im2col.in_groups(weight.reshape((filters, -1)), groups)
+    plan = plan_of(x.shape[2:], kernel, stride, padding, dilation, filters // groups)
+    matrix = in_groups(weight.reshape((filters, -1)), groups)
     xt, count = im2col.channels_first(x), x.shape[0]
-    if bias is not None:
-        bias = bias.reshape((filters,) + (1,) * (1 + len(kernel)))
-
-    def product(images: Any) -> Any:
-        made = matrix @ im2col.in_groups(im2col.im2col(images, plan), groups)
-        made = made.reshape((filters, images.shape[1], *plan.grid))
-        if bias is not None:
-            made = made + bias  # before row ends are discarded: NumPy adds long runs faster
-        return made if plan.grid == plan.out else made[plan.valid]
-
     if not im2col.all_numpy(x, weight) or not (bias is None or im2col.all_numpy(bias)):
-        y = product(xt)
+        seen = in_groups(one_matrix(im2col.im2col(xt, plan)), groups)
+        y = (matrix @ seen).reshape((filters, count, *plan.grid))
+        if bias is not None:
+            y = y + bias.reshape((filters,) + (1,) * (1 + len(kernel)))
+        y = y if plan.grid == plan.out else y[plan.valid]
         return im2col.channels_first(y if y.dtype == dtype else y.astype(dtype))
     y = np.empty((filters, count, *plan.out), dtype)
-    for block in im2col.blocks(count, x.shape[1], plan, x.itemsize):
-        y[:, block] = product(xt[:, block])
+    each = image_by_image(plan, weight.size, groups)
+    direct = plan.grid == plan.out and dtype == weight.dtype
+    ones = im2col.takes_ones(plan, groups)
+    if ones:  # the product adds the bias
+        last = np.zeros((filters, 1), x.dtype) if bias is None else bias.reshape((filters, 1))
+        matrix = np.concatenate((matrix, last), axis=1)
+
+    def fill(block: slice) -> None:
+        part = y[:, block]
+        if direct:
+            made, valid = part.reshape((filters, -1, plan.length)), part
+        else:
+            made, valid = im2col.grid_in_scratch(x, plan, filters, part.shape[1])
+        multiplied(matrix, im2col.columns_of(xt[:, block], plan, groups), made, groups, each)
+        if bias is not None and not ones:
+            np.add(made, bias.reshape((filters, 1, 1)), out=made)
+        if not direct:
+            part[...] = valid
+
+    for_each(fill, im2col.blocks(count, x.shape[1], plan, x.itemsize, filters // groups))
     return im2col.channels_first(y)
 
 
@@ -93,24 +117,49 @@ def convolution_input(
     g, weight = im2col.at_least_float32(g, weight)
     filters, kernel = weight.shape[0], weight.shape[2:]
     channels = weight.shape[1] * groups
-    plan = im2col.plan_of(tuple(size), kernel, stride, padding, dilation, filters // groups)
-    matrix = im2col.in_groups(weight.reshape((filters, -1)), groups).swapaxes(-1, -2)
+    plan = plan_of(tuple(size), kernel, stride, padding, dilation, filters // groups)
+    turned = in_groups(weight.reshape((filters, -1)), groups).swapaxes(-1, -2)
     gt, count = im2col.channels_first(g), g.shape[0]
     if depthwise.fits(groups, filters, channels, plan, g, weight):
         x = depthwise.by_input(gt, weight.reshape((filters, -1)), plan, dtype)
         return im2col.channels_first(x)
 
-    def product(images: Any) -> Any:
-        made = matrix @ im2col.in_groups(im2col.on_grid(images, plan), groups)
-        return im2col.col2im(made, plan, channels, images.shape[1])
-
     if not im2col.all_numpy(g, weight):
-        x = product(gt)
+        given = in_groups(one_matrix(im2col.on_grid(gt, plan)), groups)
+        made = (turned @ given).reshape((-1, count, plan.length))
+        x = im2col.col2im(made, plan)
         return im2col.channels_first(x if x.dtype == dtype else x.astype(dtype))
     x = np.empty((channels, count, *plan.size), dtype)
-    for block in im2col.blocks(count, channels, plan, g.itemsize):
-        x[:, block] = product(gt[:, block])
+    each = image_by_image(plan, weight.size, groups)
+
+    def fill(block: slice) -> None:
+        given = im2col.in_rows(gt[:, block], plan, each)
+        _fill_input(x[:, block], turned, given, plan, groups, each)
+
+    for_each(
+        fill,
+        im2col.blocks(count, channels, plan, g.itemsize, filters // groups, strided_sums(plan)),
+    )
     return im2col.channels_first(x)
+
+
+def _fill_input(x: Any, turned: Any, given: Any, plan: Plan, groups: int, each: bool) -> None:
+    """Write the gradient of some images to `x` (C, N, ...size), for `given` (O, N, positions).
+
+    `turned` is the weight, transposed. NumPy arrays only.
+    """
+    channels, count = x.shape[:2]
+    if strided_sums(plan):
+        sums = im2col.column_sums(given, plan, channels, count)
+        multiplied(turned, given, sums.columns, groups, each or not plan.keeps_size)
+        sums.add_up(x)
+        return
+    shape = (channels * plan.elements, count, plan.length)
+    direct = plan.is_identity and x.dtype == given.dtype
+    made = x.reshape(shape) if direct else SCRATCH(given, shape, "columns")
+    multiplied(turned, given, made, groups, each)
+    if not direct:
+        x[...] = im2col.col2im(made, plan, SCRATCH)
 
 
 def convolution_weight(
@@ -129,28 +178,70 @@ def convolution_weight(
     x, g = im2col.at_least_float32(x, g)
     channels, filters = x.shape[1], g.shape[1]
     shape = (filters, channels // groups, *kernel)
-    plan = im2col.plan_of(x.shape[2:], tuple(kernel), stride, padding, dilation, filters // groups)
+    plan = plan_of(x.shape[2:], tuple(kernel), stride, padding, dilation, filters // groups)
     xt, gt, count = im2col.channels_first(x), im2col.channels_first(g), x.shape[0]
     if not count:
         return zeros_beside(g, shape)
     if depthwise.fits(groups, filters, channels, plan, x, g):
         return depthwise.by_weight(xt, gt, plan).reshape(shape).astype(dtype, copy=False)
+    if im2col.all_numpy(x, g):
+        each = image_by_image(plan, math.prod(shape), groups)
 
-    def product(images: Any, gradients: Any) -> Any:
-        seen = im2col.in_groups(im2col.im2col(images, plan), groups)
-        return seen @ im2col.in_groups(im2col.on_grid(gradients, plan), groups).swapaxes(-1, -2)
+        def product(block: slice) -> Any:
+            given = im2col.in_rows(gt[:, block], plan, each)
+            return weight_sums(im2col.columns_of(xt[:, block], plan, groups), given, groups, each)
 
-    cut = (
-        im2col.blocks(count, channels, plan, x.itemsize)
-        if im2col.all_numpy(x, g)
-        else [slice(None)]
-    )
-    total = None
-    for block in cut:
-        part = product(xt[:, block], gt[:, block])
-        total = part if total is None else total + part
-    weight: Any = total.swapaxes(-1, -2).reshape(shape)  # type: ignore[union-attr]
+        total = added_up(
+            for_each(product, im2col.blocks(count, channels, plan, x.itemsize, filters // groups))
+        )
+        total = total[:-1] if im2col.takes_ones(plan, groups) else total
+    else:
+        total = weight_sums(im2col.im2col(xt, plan), im2col.on_grid(gt, plan), groups, each=False)
+    weight: Any = total.swapaxes(-1, -2).reshape(shape)
     return weight if weight.dtype == dtype else weight.astype(dtype)
+
+
+def gradients(
+    g: Any, weight: Any, x: Any, stride: Shape, padding: Pairs, dilation: Shape, groups: int
+) -> tuple[Any, Any, Any]:
+    """Return the gradients of a convolution with respect to input, weight and bias.
+
+    For large NumPy arrays one pass over the images makes them all.
+    """
+    filters, kernel = weight.shape[0], weight.shape[2:]
+    count, channels = x.shape[:2]
+    plan = plan_of(x.shape[2:], kernel, stride, padding, dilation, filters // groups)
+    if (
+        not im2col.all_numpy(g, x, weight)
+        or not g.dtype == x.dtype == weight.dtype
+        or g.itemsize < 4
+        or not count
+        or depthwise.fits(groups, filters, channels, plan, g, x, weight)
+    ):
+        return (
+            _by_x(g, weight, x.shape, stride, padding, dilation, groups),
+            _by_weight(g, x, weight.shape, stride, padding, dilation, groups),
+            _by_bias(g),
+        )
+    turned = in_groups(weight.reshape((filters, -1)), groups).swapaxes(-1, -2)
+    xt, gt = im2col.channels_first(x), im2col.channels_first(g)
+    by_x = np.empty((channels, count, *plan.size), x.dtype)
+    each = image_by_image(plan, weight.size, groups)
+
+    ones = im2col.takes_ones(plan, groups)
+
+    def work(block: slice) -> tuple[Any, Any]:
+        given = im2col.in_rows(gt[:, block], plan, each)
+        part = weight_sums(im2col.columns_of(xt[:, block], plan, groups), given, groups, each)
+        # The columns were read: their memory is free.
+        _fill_input(by_x[:, block], turned, given, plan, groups, each)
+        return (part[:-1], part[-1]) if ones else (part, sums_of_rows(given, each))
+
+    blocks = im2col.blocks(count, channels, plan, x.itemsize, filters // groups, strided_sums(plan))
+    parts = for_each(work, blocks)
+    by_weight: Any = added_up([part for part, _ in parts])
+    by_weight = by_weight.swapaxes(-1, -2).reshape(weight.shape)
+    return im2col.channels_first(by_x), by_weight, added_up([part for _, part in parts])
 
 
 def _by_x(
@@ -173,11 +264,18 @@ def _by_bias(g: Any) -> Any:
     return np.add.reduce(g, axis=(0, *range(2, g.ndim)))
 
 
+def _gradients(
+    g: Any, weight: Any, x: Any, stride: Any, padding: Any, dilation: Any, groups: Any
+) -> Any:
+    return gradients(g, weight, x, stride, padding, dilation, groups)[:2]
+
+
 CONVOLUTION = rule(
-    convolution, _by_x, _by_weight, inputs="x weight", static="stride padding dilation groups"
-)
+    convolution, _by_x, _by_weight, joint=_gradients,
+    inputs="x weight", static="stride padding dilation groups",
+)  # fmt: skip
 BIASED_CONVOLUTION = rule(
-    biased_convolution, _by_x, _by_weight, _by_bias,
+    biased_convolution, _by_x, _by_weight, _by_bias, joint=gradients,
     inputs="x weight bias", static="stride padding dilation groups",
 )  # fmt: skip
 CONVOLUTION_INPUT = rule(
@@ -214,9 +312,8 @@ def unfolded(x: Any, kernel: Shape, stride: Shape, padding: Pairs, dilation: Sha
     array([[[0., 1., 2.],
             [1., 2., 3.]]])
     """
-    plan = im2col.plan_of(x.shape[2:], kernel, stride, padding, dilation, None)
-    seen = im2col.im2col(im2col.channels_first(x), plan)
-    return im2col.channels_first(seen.reshape((seen.shape[0], x.shape[0], math.prod(plan.out))))
+    plan = plan_of(x.shape[2:], kernel, stride, padding, dilation, None)
+    return im2col.channels_first(im2col.im2col(im2col.channels_first(x), plan))
 
 
 def folded(
@@ -230,10 +327,8 @@ def folded(
     >>> folded(np.ones((1, 2, 3)), (4,), (2,), (1,), ((0, 0),), (1,))
     array([[[1., 2., 2., 1.]]])
     """
-    plan = im2col.plan_of(tuple(size), kernel, stride, padding, dilation, None)
-    count, rows = seen.shape[:2]
-    channels = rows // math.prod(kernel)
-    return im2col.channels_first(im2col.col2im(im2col.channels_first(seen), plan, channels, count))
+    plan = plan_of(tuple(size), kernel, stride, padding, dilation, None)
+    return im2col.channels_first(im2col.col2im(im2col.channels_first(seen), plan))
 
 
 UNFOLDED = rule(

@@ -6,6 +6,7 @@ a row's loss is a factor times a weighted sum of the row.
 
 from __future__ import annotations
 
+import operator
 from functools import lru_cache
 from typing import Any
 
@@ -14,8 +15,10 @@ import numpy as np
 from optlab.autograd.operation import rule
 from optlab.autograd.rules.guarded import PRODUCT, product
 from optlab.autograd.rules.manipulation.indexing import getitem
+from optlab.autograd.tape.half_precision import cast_by_policy
 from optlab.autograd.tensor.tensor import Tensor, apply, apply_several, raw
 from optlab.backend.arrays import constants_beside, copied, readonly
+from optlab.backend.call_recorder import elementary
 from optlab.backend.dtypes import widened
 from optlab.nn.docstrings import documented_like
 from optlab.nn.functional.activation.smooth import LOG_SOFTMAX
@@ -62,6 +65,22 @@ PICKED_SUM = rule(
     _picked, lambda g, x_shape, labels, scale: _one_hot(g, labels, scale, x_shape),
     inputs="x", static="labels scale",
 )  # fmt: skip
+
+
+def _picked_steps(x: Any, labels: Any, scale: float) -> Any:
+    if x.ndim == 2 and type(x) is type(labels) is np.ndarray:
+        chosen = yield operator.getitem, x, (np.arange(len(labels)), labels)
+        yield operator.mul, (yield np.add.reduce, chosen), scale
+
+
+def _by_picked_steps(g: Any, x_shape: Any, labels: Any, scale: float) -> Any:
+    if isinstance(g, np.floating) and type(labels) is np.ndarray and x_shape[1] <= _FEW:
+        rows = yield np.take, _unit_vectors(x_shape[1], g.dtype), labels, 0
+        yield np.multiply, rows, (yield operator.mul, g, scale)
+
+
+elementary(_picked, _picked_steps)
+elementary(PICKED_SUM.pullbacks[0], _by_picked_steps)
 
 
 def _picked_rows(x: Any, labels: Any, factors: Any, smoothing: float) -> Any:
@@ -235,6 +254,7 @@ def nll_loss(
 def _unweighted(log_probability: Any, labels: Any, shape: Any, reduction: str) -> Tensor:
     """Return the loss of rows of equal weight."""
     if reduction == "none":
+        (log_probability,) = cast_by_policy(PICKED_SUM, (log_probability,))
         losses: Tensor = -log_probability[np.arange(len(labels)), labels]
         return losses if losses.shape == shape else losses.reshape(shape)
     scale = -1.0 / len(labels) if reduction == "mean" else -1.0
@@ -282,6 +302,7 @@ def _probability_loss(
     rows = _as_rows(input, at)
     if smoothing:
         return _weighted(np.log(rows), labels, shape, weight, ignore_index, reduction, smoothing)
+    (rows,) = cast_by_policy(PICKED_SUM, (rows,))
     labels, weights = _row_weights(labels, weight, ignore_index, 0.0, rows)
     picked = rows[np.arange(len(labels)), labels].astype(weights.dtype, copy=False)
     losses: Tensor = -weights * np.log(np.where(weights == 0, 1.0, picked))

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.rules.reductions import aggregates
+from optlab.autograd.tensor.conversions import refusal
 from optlab.autograd.tensor.creation import DEFAULT_DTYPE
 from optlab.autograd.tensor.tensor import Tensor, raw
 from optlab.backend.arrays import as_array, constants_beside, copied
+from optlab.backend.call_recorder import bounded_by, pure
 from optlab.backend.ensemble import members_of
 from optlab.nn.functional.arguments import given_with, no_name, scores
 
@@ -29,8 +31,10 @@ def all_classes(labels: Any, count: int) -> Any:
 def checked_weight(weight: Any, classes: int, x: Any) -> Any:
     """Return the weights of the classes in the dtype of x, on its device."""
     if isinstance(weight, Tensor) and weight.node is not None:
-        raise TypeError(
-            "weight: the weights of the classes are constants here; give weight.detach()."
+        raise refusal(
+            weight,
+            "weight, the weights of the classes, which are constants here,",
+            "weight.detach(), or multiply the losses of reduction='none' by t[labels]",
         )
     weights = given_with(x, weight, "weight")
     if weights.shape != (classes,):
@@ -41,6 +45,7 @@ def checked_weight(weight: Any, classes: int, x: Any) -> Any:
     return weights.astype(x.dtype)
 
 
+@pure
 def checked_labels(
     labels: Any, x: Any, at: int, ignore_index: int, function: str, reduction: str = "mean"
 ) -> tuple[Any, tuple[int, ...], bool]:
@@ -97,6 +102,19 @@ def checked_labels(
     return labels, own, skips
 
 
+def _bounds_of_labels(
+    labels: Any, x: Any, at: int, ignore_index: int, function: str, reduction: str = "mean", *,
+    facts: Any,
+) -> int | None:  # fmt: skip
+    """Return the number of classes, for shapes of labels and scores of which none is ignored."""
+    classes = int(x[at])
+    skips = facts[-1] or 0 <= ignore_index < classes
+    return None if skips or not math.prod(x) else classes
+
+
+bounded_by(checked_labels.__wrapped__, _bounds_of_labels)  # type: ignore[attr-defined]
+
+
 def _label_hint(own: tuple[int, ...], shape: tuple[int, ...]) -> str:
     """Return a hint at what labels of this shape may have been meant as."""
     if own == shape:
@@ -137,6 +155,11 @@ def one_hot(x: Any, num_classes: int = -1, name: None = None) -> Tensor:
             [1., 0., 0.]], dtype=float32)
     """
     no_name(name)
+    return Tensor(_one_hot(x, num_classes))
+
+
+@pure
+def _one_hot(x: Any, num_classes: int) -> Any:
     labels = as_array(raw(x))
     if labels.dtype.kind not in "iu":
         raise TypeError(f"one_hot takes integers; got dtype {labels.dtype}.")
@@ -146,7 +169,7 @@ def one_hot(x: Any, num_classes: int = -1, name: None = None) -> Tensor:
     if values.size and not 0 <= int(np.min(values)) <= int(np.max(values)) < num_classes:
         raise ValueError(f"one_hot: classes must lie in 0 ... {num_classes - 1}.")
     hot = labels[..., None] == all_classes(labels, num_classes)
-    return Tensor(hot.astype(DEFAULT_DTYPE))
+    return hot.astype(DEFAULT_DTYPE)
 
 
 def label_smooth(

@@ -15,6 +15,7 @@ from optlab.nn.functional.arguments import (
     no_name,
     reduced,
     scores,
+    setting_beside,
 )
 from optlab.nn.functional.loss.labels import one_hot
 from optlab.nn.functional.loss.regression import binary_cross_entropy_with_logits, cast, paired
@@ -65,7 +66,7 @@ def gaussian_nll_loss(
             f"gaussian_nll_loss got input of shape {x.shape} and variance of shape {v.shape}: "
             "there is one for each element, or one for each row."
         )
-    v = np.maximum(v, float(epsilon))
+    v = np.maximum(v, setting_beside(x, epsilon, "epsilon"))
     losses = 0.5 * (np.log(v) + (x - y) ** 2 / v)
     return reduced(losses + 0.5 * math.log(2 * math.pi) if full else losses, reduction)
 
@@ -111,7 +112,11 @@ def poisson_nll_loss(
     if not epsilon > 0:
         raise ValueError(f"poisson_nll_loss takes epsilon greater than 0; got {epsilon!r}.")
     x, y = paired("poisson_nll_loss", input, label)
-    losses = np.exp(x) - y * x if log_input else x - y * np.log(x + float(epsilon))
+    losses = (
+        np.exp(x) - y * x
+        if log_input
+        else x - y * np.log(x + setting_beside(x, epsilon, "epsilon"))
+    )
     if full:
         many = y > 1
         count = np.where(many, y, 2.0)

@@ -10,7 +10,13 @@ from optlab.autograd.tensor.tensor import Tensor, apply
 from optlab.nn.docstrings import documented_like
 from optlab.nn.functional.activation.rectifiers import RELU
 from optlab.nn.functional.activation.smooth import LOG_SIGMOID
-from optlab.nn.functional.arguments import check_same_shape, no_name, reduced, scores
+from optlab.nn.functional.arguments import (
+    check_same_shape,
+    no_name,
+    reduced,
+    scores,
+    setting_beside,
+)
 from optlab.nn.functional.loss.regression import cast, mse_loss, paired
 
 
@@ -38,7 +44,7 @@ def hinge_embedding_loss(
     """
     no_name(name)
     input, label = paired("hinge_embedding_loss", input, label)
-    apart = apply(RELU, (float(margin) - input,))
+    apart = apply(RELU, (setting_beside(input, margin, "margin") - input,))
     losses = np.where(label == 1, input, np.where(label == -1, apart, 0.0))
     return reduced(losses, reduction)
 
@@ -70,7 +76,10 @@ def margin_ranking_loss(
     input, other = scores(input), scores(other)
     check_same_shape("margin_ranking_loss", input=input, other=other)
     behind = cast(label, input.dtype) * (other - input)
-    return reduced(apply(RELU, (behind + float(margin) if margin else behind,)), reduction)
+    least = setting_beside(input, margin, "margin")
+    if isinstance(least, Tensor) or least:
+        behind = behind + least
+    return reduced(apply(RELU, (behind,)), reduction)
 
 
 @documented_like(mse_loss)

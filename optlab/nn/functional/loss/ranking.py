@@ -17,6 +17,7 @@ from optlab.nn.functional.arguments import (
     no_name,
     reduced,
     scores,
+    setting_beside,
 )
 from optlab.nn.functional.distance import pairwise_distance
 from optlab.nn.functional.loss.cross_entropy import cross_entropy
@@ -70,7 +71,7 @@ def cosine_embedding_loss(
         raise ValueError(f"cosine_embedding_loss takes a margin from -1 to 1; got {margin!r}.")
     squares = (np.sum(a * a, axis=-1) + 1e-12) * (np.sum(b * b, axis=-1) + 1e-12)
     cosine = np.sum(a * b, axis=-1) / np.sqrt(squares)
-    apart = apply(RELU, (cosine - float(margin),))
+    apart = apply(RELU, (cosine - setting_beside(a, margin, "margin"),))
     return reduced(np.where(alike == 1, 1 - cosine, np.where(alike == -1, apart, 0.0)), reduction)
 
 
@@ -163,7 +164,8 @@ def _triplet_loss(
     apart = distance(x, far)
     if swap:
         apart = np.minimum(apart, distance(near, far))
-    return reduced(apply(RELU, (distance(x, near) - apart + float(margin),)), reduction)
+    least = setting_beside(x, margin, "margin")
+    return reduced(apply(RELU, (distance(x, near) - apart + least,)), reduction)
 
 
 def multi_margin_loss(
@@ -212,7 +214,7 @@ def multi_margin_loss(
     labels, _, _ = checked_labels(label, x.data, 1, -1, "multi_margin_loss")
     mine = labels[:, None] == all_classes(labels, x.shape[1])
     own = np.sum(np.where(mine, x, 0.0), axis=1, keepdims=True)
-    hinges = np.where(mine, 0.0, apply(RELU, (x - own + float(margin),)))
+    hinges = np.where(mine, 0.0, apply(RELU, (x - own + setting_beside(x, margin, "margin"),)))
     if p == 2:
         hinges = hinges * hinges
     losses = np.mean(hinges, axis=1)

@@ -20,6 +20,7 @@ from optlab.nn.functional.arguments import (
     no_name,
     reduced,
     scores,
+    setting_beside,
 )
 
 
@@ -145,8 +146,13 @@ def smooth_l1_loss(
     if not delta > 0:
         raise ValueError(f"delta must be greater than 0; got {delta!r}.")
     input, label = paired("smooth_l1_loss", input, label)
-    losses = apply(HUBER, (input - label,), {"delta": float(delta)})
-    return reduced(losses if is_huber else losses / float(delta), reduction)
+    delta = setting_beside(input, delta, "delta")
+    if isinstance(delta, Tensor):
+        size = np.abs(input - label)
+        losses = np.where(size <= delta, 0.5 * size * size, delta * (size - 0.5 * delta))
+    else:
+        losses = apply(HUBER, (input - label,), {"delta": delta})
+    return reduced(losses if is_huber else losses / delta, reduction)
 
 
 @documented_like(smooth_l1_loss)

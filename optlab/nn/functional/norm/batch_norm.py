@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.tape.grad_mode import learns, no_grad
+from optlab.autograd.tensor.conversions import is_tracked, refusal
 from optlab.autograd.tensor.tensor import Tensor, apply_several, raw
+from optlab.backend.call_recorder import effect, values_of
 from optlab.backend.ensemble import EnsembleArray, EnsembleError
 from optlab.nn.functional.arguments import channel_axis, no_name
 from optlab.nn.functional.norm.layer_norm import (
@@ -17,6 +19,7 @@ from optlab.nn.functional.norm.layer_norm import (
     prepared,
     scaled,
 )
+from optlab.nn.functional.norm.private_buffer import PrivateBuffer
 
 
 def batch_norm(
@@ -98,6 +101,13 @@ def batch_norm(
     normal, mean, variance = apply_several(
         STANDARDIZE, (x,), {"axes": axes, "epsilon": float(epsilon)}
     )
+    for what, running in (("running_mean", running_mean), ("running_var", running_var)):
+        if is_tracked(running):
+            raise refusal(
+                running,
+                f"batch_norm in training, which overwrites {what},",
+                f"training=False to normalize by it, or give {what}.detach()",
+            )
     for running, batch in ((running_mean, mean), (running_var, variance)):
         if running is not None and learns():
             _update_running(running, batch.data.reshape(count), float(momentum))
@@ -110,8 +120,8 @@ def _normalize_by_running(
     if mean is None or variance is None:
         raise ValueError("batch_norm outside training needs running_mean and running_var.")
     # Copies: a later training step updates the running statistics in place.
-    center = raw(mean).astype(x.dtype)
-    scale: Any = 1 / np.sqrt(raw(variance).astype(x.dtype) + float(epsilon))
+    center = _copied(mean, x.dtype)
+    scale: Any = 1 / np.sqrt(_copied(variance, x.dtype) + float(epsilon))
     shift: Any
     if weight is None:
         shift = -center * scale
@@ -122,10 +132,21 @@ def _normalize_by_running(
     return scaled(x, scale, shift, shape)
 
 
+def _copied(statistic: Any, dtype: Any) -> Any:
+    """Return a copy of a running statistic in a dtype: an array, or a Tensor with its gradient."""
+    if is_tracked(statistic) or not isinstance(statistic, Tensor):
+        kept = statistic
+    else:
+        kept = values_of(statistic)
+    return np.array(kept, dtype) if isinstance(kept, (list, tuple)) else kept.astype(dtype)
+
+
 def _refuse_shared_statistics(x: Any, *running: Any) -> None:
     """Raise if members of an ensemble, each with its own statistics, would update shared ones."""
     for statistic in running:
-        if statistic is not None and _ensemble_depth(raw(statistic)) < _ensemble_depth(x):
+        if statistic is None or isinstance(statistic, PrivateBuffer):
+            continue
+        if _ensemble_depth(raw(statistic)) < _ensemble_depth(x):
             raise EnsembleError(
                 "batch_norm in training brings the running mean and variance up to date, but "
                 "inside ol.vmap (or of an ensemble) each member has its own and the layer keeps "
@@ -143,8 +164,12 @@ def _ensemble_depth(array: Any) -> int:
     return count
 
 
+@effect
 def _update_running(running: Any, batch: Any, momentum: float) -> None:
     old = raw(running)
     new = (momentum * old + (1 - momentum) * batch).astype(old.dtype)
+    if isinstance(running, PrivateBuffer):
+        running.replace(new)
+        return
     with no_grad():
         running[...] = Tensor(new) if isinstance(running, Tensor) else new

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.tensor.tensor import Tensor
-from optlab.nn.functional.arguments import channel_axis, no_name, scores
+from optlab.nn.functional.arguments import channel_axis, no_name, scores, setting_beside
 from optlab.nn.functional.norm.layer_norm import (
     cast_back,
     check_channels,
@@ -180,4 +180,8 @@ def local_response_norm(
     total = padded[(*index, slice(0, count))]
     for i in range(1, size):
         total = total + padded[(*index, slice(i, i + count))]
-    return x / (float(k) + float(alpha) / size * total) ** float(beta)  # type: ignore[no-any-return]
+    k, alpha, beta = (
+        setting_beside(x, value, name)
+        for name, value in (("k", k), ("alpha", alpha), ("beta", beta))
+    )
+    return x / (k + alpha / size * total) ** beta  # type: ignore[no-any-return]

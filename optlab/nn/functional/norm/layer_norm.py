@@ -231,7 +231,7 @@ def layer_norm(
 
 def rms_norm(
     input: Any, normalized_shape: int | Sequence[int], weight: Any = None, eps: float = 1e-5,
-    name: None = None,
+    name: None = None, *, epsilon: float | None = None,
 ) -> Tensor:  # fmt: skip
     r"""Apply root mean square (RMS) normalization over the last axes.
 
@@ -244,11 +244,18 @@ def rms_norm(
         Lengths of the axes of the mean.
     weight : Tensor, shape normalized_shape, optional
     eps : float
+        Added to the mean of squares.
+    name : None
+        Must be None: results have no names here.
+    epsilon : float, optional
+        The same, by the name that it has in the layer `RMSNorm`.
 
     Raises
     ------
     ValueError
         If the last axes of `input` are of other lengths.
+    TypeError
+        If both `eps` and `epsilon` are given.
 
     Notes
     -----
@@ -262,6 +269,10 @@ def rms_norm(
     Tensor([[ 1.,  1., -1.]], dtype=float32)
     """
     no_name(name)
+    if epsilon is not None:
+        if eps != 1e-5:
+            raise TypeError("rms_norm: eps and epsilon are the same; give one of them.")
+        eps = epsilon
     x, weight, _, given = prepared(input, weight, None, "rescale")
     shape, axes = _last_axes("rms_norm", x, normalized_shape, weight=weight)
     if x.size:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from optlab.autograd.tensor.conversions import refuse_setting
 from optlab.autograd.tensor.tensor import Tensor, apply
 from optlab.backend.arrays import as_float
 from optlab.nn.docstrings import documented_like
+from optlab.nn.functional.arguments import setting_beside
 from optlab.nn.functional.pooling.pooling import _sliding_windows, avg_pool2d, checked_input
 from optlab.nn.functional.pooling.rules import AVERAGE_POOL, MAX_POOL
 from optlab.nn.functional.windows import channels_back
@@ -67,11 +69,13 @@ def _lp_pool(
         raise ValueError(f"{call} takes norm_type other than 0, or math.inf; got {norm_type!r}.")
     x, last = checked_input(x, data_format, name, dims, call)
     windows = _sliding_windows(x, kernel_size, stride, padding, ceil_mode, last, dims, call)
+    exponent = setting_beside(x, norm_type, "norm_type")
     if p == math.inf:
+        refuse_setting(norm_type, "norm_type")
         y = apply(MAX_POOL, (x,), {"windows": windows})
-    elif p == 1:
+    elif p == 1 and exponent is p:
         y = apply(AVERAGE_POOL, (x,), {"windows": windows, "divisor": 1.0})
     else:
-        total: Any = apply(AVERAGE_POOL, (x**p,), {"windows": windows, "divisor": 1.0})
-        y = total ** (1 / p)
+        total: Any = apply(AVERAGE_POOL, (x**exponent,), {"windows": windows, "divisor": 1.0})
+        y = total ** (1 / exponent)
     return channels_back(y, last)  # type: ignore[no-any-return]

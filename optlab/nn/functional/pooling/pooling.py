@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.tape.grad_mode import recording
+from optlab.autograd.tensor.conversions import is_tracked
 from optlab.autograd.tensor.tensor import Tensor, apply, apply_several
 from optlab.backend.arrays import as_float
 from optlab.nn.docstrings import documented_like
-from optlab.nn.functional.arguments import no_name, scores
+from optlab.nn.functional.arguments import no_name, scores, setting_beside
 from optlab.nn.functional.pooling.indices import MAX_POOL_WITH_INDICES, are_small
 from optlab.nn.functional.pooling.rules import AVERAGE_POOL, MAX_POOL, max_indices
 from optlab.nn.functional.windows import (
@@ -271,5 +272,8 @@ def _avg_pool(
         divisor = as_float(divisor_override, "divisor_override")
         if divisor == 0:
             raise ValueError(f"{call}: divisor_override divides, so it cannot be 0.")
-    y = apply(AVERAGE_POOL, (x,), {"windows": windows, "divisor": divisor})
+    tracked = is_tracked(divisor_override)
+    y = apply(AVERAGE_POOL, (x,), {"windows": windows, "divisor": 1.0 if tracked else divisor})
+    if tracked:
+        y = y / setting_beside(x, divisor_override, "divisor_override")
     return channels_back(y, last)  # type: ignore[no-any-return]

@@ -34,13 +34,13 @@ def unpool(x: Any, indices: Any, length: int) -> Any:
     return out
 
 
-def picked(x: Any, indices: Any) -> Any:
+def unpool_input(x: Any, indices: Any) -> Any:
     """Gather the last axis at indices: the transpose of `unpool`.
 
     Examples
     --------
     >>> import numpy as np
-    >>> picked(np.array([[0.0, 3.0, 5.0, 0.0]]), np.array([[1, 2]]))
+    >>> unpool_input(np.array([[0.0, 3.0, 5.0, 0.0]]), np.array([[1, 2]]))
     array([[3., 5.]])
     """
     return np.take_along_axis(x, indices, -1)
@@ -48,12 +48,12 @@ def picked(x: Any, indices: Any) -> Any:
 
 UNPOOL = rule(
     unpool,
-    lambda g, indices, length: as_single_operation(picked, g, indices),
+    lambda g, indices, length: as_single_operation(unpool_input, g, indices),
     inputs="x",
     static="indices length",
 )
-PICKED = rule(
-    picked,
+UNPOOL_INPUT = rule(
+    unpool_input,
     lambda g, x_shape, indices: as_single_operation(unpool, g, indices, x_shape[-1]),
     inputs="x",
     static="indices",

@@ -7,7 +7,7 @@ from typing import Any
 from optlab.autograd.tensor.tensor import Tensor
 from optlab.nn import functional
 from optlab.nn.base.layer import Layer
-from optlab.nn.base.param_attr import make_parameter, parameter_name, require_parameter
+from optlab.nn.base.param_attr import parameter_name, require_parameter
 from optlab.nn.initializer import Constant
 from optlab.nn.layers.configured import Unary
 
@@ -128,7 +128,7 @@ class PReLU(Layer):
     ) -> None:  # fmt: skip
         super().__init__()
         start = Constant(float(init))
-        weight = make_parameter(
+        weight = self._new_parameter(
             (num_parameters,), weight_attr, "weight_attr", "float32", start,
             parameter_name(name, "weight"),
         )  # fmt: skip

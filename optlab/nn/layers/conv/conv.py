@@ -10,7 +10,7 @@ import numpy as np
 from optlab.autograd.tensor.tensor import Tensor
 from optlab.nn import functional
 from optlab.nn.base.layer import Layer
-from optlab.nn.base.param_attr import make_parameter, require_parameter
+from optlab.nn.base.param_attr import require_parameter
 from optlab.nn.docstrings import documented_like, inherit_docstring
 from optlab.nn.functional import windows
 from optlab.nn.functional.padding import MODES
@@ -71,9 +71,11 @@ class Filters(Layer):
         windows.paddings(padding, self.dims, last, call)
         self.padding, self.data_format = padding, data_format
         shape, start = self._initial_weight()
-        weight = make_parameter(shape, weight_attr, "weight_attr", dtype, start)
+        weight = self._new_parameter(shape, weight_attr, "weight_attr", dtype, start)
         self.weight = require_parameter(weight, call, "weight_attr")
-        self.bias = make_parameter((out_channels,), bias_attr, "bias_attr", dtype, Constant(0.0))
+        self.bias = self._new_parameter(
+            (out_channels,), bias_attr, "bias_attr", dtype, Constant(0.0)
+        )
 
     def _initial_weight(self) -> tuple[tuple[int, ...], Initializer]:
         """Return the shape of the weight and its initializer. Subclasses define it."""

@@ -8,7 +8,7 @@ from typing import Any
 from optlab.autograd.tensor.tensor import Tensor
 from optlab.nn import functional
 from optlab.nn.base.layer import Layer
-from optlab.nn.base.param_attr import make_parameter, parameter_name
+from optlab.nn.base.param_attr import parameter_name
 from optlab.nn.base.parameter import Parameter
 from optlab.nn.docstrings import inherit_docstring
 from optlab.nn.functional.norm.layer_norm import as_shape
@@ -46,10 +46,10 @@ class Normalization(Layer):
         for length in shape:
             if length < 1:
                 raise ValueError(f"{type(self).__name__} takes lengths of at least 1; got {shape}.")
-        self.weight = make_parameter(
+        self.weight = self._new_parameter(
             shape, weight_attr, "weight_attr", dtype, Constant(1.0), parameter_name(name, "weight")
         )
-        self.bias = make_parameter(
+        self.bias = self._new_parameter(
             shape, bias_attr, "bias_attr", dtype, Constant(0.0), parameter_name(name, "bias")
         )
 

@@ -10,11 +10,12 @@ import numpy as np
 from optlab.autograd.tape.half_precision import HALVES, halves
 from optlab.autograd.tensor.tensor import Tensor, apply, apply_several, raw
 from optlab.backend.arrays import zeros_beside
-from optlab.nn import functional
 from optlab.nn.base.layer import Layer
-from optlab.nn.base.param_attr import make_parameter, parameter_name, require_parameter
+from optlab.nn.base.param_attr import parameter_name, require_parameter
 from optlab.nn.base.parameter import Parameter
 from optlab.nn.docstrings import inherit_docstring
+from optlab.nn.functional.activation.rectifiers import relu
+from optlab.nn.functional.affine import linear
 from optlab.nn.functional.recurrent import GRU_STEP, LSTM, LSTM_STEP
 from optlab.nn.initializer import Uniform
 
@@ -121,7 +122,7 @@ class Gated(RNNCellBase):
         attrs = (weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr)
         for (role, shape), attr in zip(shapes.items(), attrs, strict=True):
             argument = f"{role}_attr"
-            made = make_parameter(
+            made = self._new_parameter(
                 shape, attr, argument, dtype, self._start, parameter_name(name, role)
             )
             if role.startswith("weight"):
@@ -138,28 +139,32 @@ class Gated(RNNCellBase):
         """Shape of the state, without the batch axis."""
         return (self.hidden_size,)
 
-    def _project_input(self, inputs: Any) -> Tensor:
+    def _project_input(self, inputs: Any, biased: bool = True) -> Tensor:
         """Apply the affine function of the inputs, to one step or to many."""
         if inputs.shape[-1:] != (self.input_size,):
             raise ValueError(
                 f"{type(self).__name__} takes inputs whose last axis is {self.input_size} long; "
                 f"got shape {inputs.shape}."
             )
-        return functional.linear(inputs, self.weight_ih.T, self.bias_ih)
+        return linear(inputs, self.weight_ih.T, self.bias_ih if biased else None)
 
     def _project_state(self, hidden: Any, weight_hh_t: Any) -> Tensor:
         """Apply the affine function of the state, given the transpose of ``weight_hh``."""
-        return functional.linear(hidden, weight_hh_t, self.bias_hh)
+        return linear(hidden, weight_hh_t, self.bias_hh)
 
     def _step(self, projected: Any, states: Any, weight_hh_t: Any) -> tuple[Any, Any]:
         """Return the output and the new states from the projected input."""
         raise NotImplementedError
 
+    def _runs_at_once(self, inputs: Any, states: Any, batch: int) -> bool:
+        """Return whether `_run_sequence` covers these inputs and initial states (None: zeros)."""
+        return False
+
     def _run_sequence(
         self, projected: Any, states: Any, weight_hh_t: Any, time: int, backwards: bool
     ) -> Any:
-        """Run all steps of axis `time` as one operation; return None if that is not possible."""
-        return None
+        """Run all steps of axis `time` as one operation, given the inputs without their bias."""
+        raise NotImplementedError
 
     def forward(self, inputs: Any, states: Any = None) -> tuple[Any, Any]:
         """Return the output and the new states; initial states are by default 0."""
@@ -206,7 +211,7 @@ class SimpleRNNCell(Gated):
     def _step(self, projected: Any, states: Any, weight_hh_t: Any) -> tuple[Any, Any]:
         """Return the output and the new state."""
         total = projected + self._project_state(states, weight_hh_t)
-        h = np.tanh(total) if self.activation == "tanh" else functional.relu(total)
+        h = np.tanh(total) if self.activation == "tanh" else relu(total)
         return h, h
 
 
@@ -248,7 +253,7 @@ class LSTMCell(Gated):
             name, dtype=dtype,
         )  # fmt: skip
         if proj_size:
-            self.weight_ho = make_parameter(
+            self.weight_ho = self._new_parameter(
                 (hidden_size, proj_size), weight_hh_attr, "weight_hh_attr", dtype, self._start,
                 parameter_name(name, "weight_ho"),
             )  # fmt: skip
@@ -268,21 +273,29 @@ class LSTMCell(Gated):
             h = h @ self.weight_ho
         return h, (h, c)
 
+    def _runs_at_once(self, inputs: Any, states: Any, batch: int) -> bool:
+        """Return whether `_run_sequence` covers these inputs and initial states (None: zeros)."""
+        if self.proj_size or type(self) is not LSTMCell or self.bias_hh is None:
+            return False
+        dtype = self.weight_hh.dtype
+        if halves.policy is not None or dtype in HALVES:
+            return False  # `auto_cast` applies to each product; 16 bits round after each step
+        given = [self.weight_ih, self.weight_hh, self.bias_hh, *(states or ())]
+        if self.bias_ih is not None:
+            given.append(self.bias_ih)
+        if any(type(raw(x)) is not np.ndarray or x.dtype != dtype for x in given):
+            return False
+        shape = batch, self.hidden_size
+        return type(raw(inputs)) is np.ndarray and all(x.shape == shape for x in states or ())
+
     def _run_sequence(
         self, projected: Any, states: Any, weight_hh_t: Any, time: int, backwards: bool
     ) -> Any:
-        """Run all steps of axis `time` as one operation; return None if that is not possible."""
-        inputs = (projected, weight_hh_t, self.bias_hh, *states)
-        if self.proj_size or type(self) is not LSTMCell:
-            return None
-        if halves.policy is not None or projected.dtype in HALVES:
-            return None  # `auto_cast` applies to each product; 16 bits round after each step
-        if any(type(raw(x)) is not np.ndarray or x.dtype != projected.dtype for x in inputs):
-            return None
-        if any(state.shape != (projected.shape[1 - time], self.hidden_size) for state in states):
-            return None
+        """Run all steps of axis `time` as one operation, given the inputs without their bias."""
+        # One bias for both products: a pass over all gates less.
+        bias = self.bias_hh if self.bias_ih is None else self.bias_ih + self.bias_hh
         static = {"time": time, "backwards": backwards}
-        y, cells, _ = apply_several(LSTM, inputs, static)
+        y, cells, _ = apply_several(LSTM, (projected, weight_hh_t, bias, *states), static)
         last = 0 if backwards else -1
         return y, (y[:, last] if time else y[last], cells[last])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,11 @@ from optlab.nn.docstrings import documented_like, inherit_docstring
 from optlab.nn.layers.containers import LayerList
 from optlab.nn.layers.recurrent.cells import Gated, GRUCell, LSTMCell, SimpleRNNCell
 from optlab.nn.layers.recurrent.rnn import checked_lengths, read_sequences, run_cell
+
+
+def _stacked(states: Sequence[Any]) -> Any:
+    # Of a single one, which most networks have, in half of the time.
+    return np.stack(states) if len(states) > 1 else states[0][None]
 
 
 @documented_like(Gated)
@@ -110,8 +115,8 @@ class _Recurrent(Layer):
                 last.append(states)
             x = outputs[0] if len(outputs) == 1 else np.concatenate(outputs, axis=-1)
         if self._states == 1:
-            return x, np.stack(last)
-        return x, tuple(np.stack(parts) for parts in zip(*last, strict=True))
+            return x, _stacked(last)
+        return x, tuple(map(_stacked, zip(*last, strict=True)))
 
     def _split_states(self, states: Any) -> Iterator[Any]:
         """Return an iterator of the initial states of each cell."""

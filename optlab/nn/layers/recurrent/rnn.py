@@ -43,8 +43,9 @@ def run_cell(
 ) -> tuple[Any, Any]:
     """Run a cell along axis `time` of x; return the stacked outputs and the last states."""
     own = isinstance(cell, Gated) and type(cell).forward is Gated.forward and cell._hooks is None
+    at_once = own and lengths is None and cell._runs_at_once(x, states, x.shape[1 - time])
     if own:  # the inputs of all steps are projected by one product
-        x, weight_hh_t = cell._project_input(x), cell.weight_hh.T
+        x, weight_hh_t = cell._project_input(x, not at_once), cell.weight_hh.T
     if states is None:
         if not hasattr(cell, "get_initial_states"):
             raise TypeError(
@@ -52,10 +53,8 @@ def run_cell(
                 "initial_states, or make it an RNNCellBase with state_shape."
             )
         states = cell.get_initial_states(x[:, 0] if time else x[0])
-    if own and lengths is None:
-        found = cell._run_sequence(x, states, weight_hh_t, time, backwards)
-        if found is not None:
-            return found  # type: ignore[no-any-return]
+    if at_once:
+        return cell._run_sequence(x, states, weight_hh_t, time, backwards)  # type: ignore[no-any-return]
     steps, outputs = _split_steps(x, time), []
     count = len(steps)
     for t in range(count - 1, -1, -1) if backwards else range(count):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from io import BytesIO
 from typing import Any
@@ -19,6 +21,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter
 from numpy.typing import NDArray
 from PIL import Image
 
+from optlab.backend.text import encodable
 from optlab.viz.protocols import ComparisonLike
 from optlab.viz.style import layout, theme
 from optlab.viz.style.layout import Page, Panel
@@ -66,12 +69,12 @@ def write(
     text: str,
     size: float,
     *,
-    color: str = theme.INK,
+    color: str | None = None,
     weight: str = "normal",
 ) -> Any:
     """Write at the middle of a line, in pixels from the upper left corner of the page."""
     return figure.text(
-        x / page.width, 1 - y / page.height, text, color=color,
+        x / page.width, 1 - y / page.height, encodable(text), color=color or theme.INK,
         fontproperties=font(size, weight), va="center_baseline", parse_math=False,
     )  # fmt: skip
 
@@ -116,7 +119,8 @@ def write_legend(figure: Figure, page: Page, names: Iterable[str]) -> list[tuple
             x = next_x
         places.append((x, y))
         text = write(figure, page, x + page.sample, y, name, theme.FONT_TEXT)
-        next_x = x + page.sample + text.get_window_extent(renderer).width + layout.ENTRY_GAP
+        with _any_letters():
+            next_x = x + page.sample + text.get_window_extent(renderer).width + layout.ENTRY_GAP
     return places
 
 
@@ -175,7 +179,7 @@ def annotate(
 ) -> Any:
     """Write a text beside a point of the axes; the shift is in pixels."""
     return axes.annotate(
-        text, point, (shift[0] * PIXEL, shift[1] * PIXEL), textcoords="offset points",
+        encodable(text), point, (shift[0] * PIXEL, shift[1] * PIXEL), textcoords="offset points",
         fontproperties=font(size, weight), parse_math=False,
         **{"va": "center_baseline", "color": theme.INK} | options,
     )  # fmt: skip
@@ -185,7 +189,7 @@ def add_heading(axes: Axes, title: str, note: str) -> None:
     """Write title and note above a panel."""
     corner: dict[str, Any] = {"point": (0, 1), "xycoords": "axes fraction"}
     bold = annotate(axes, title, shift=(0, 16), size=theme.FONT_HEADING, weight="bold", **corner)
-    width = bold.get_window_extent(FigureCanvasAgg(axes.get_figure(root=True)).get_renderer()).width
+    width = bold.get_window_extent().width
     shift = (width + 8, 16)
     annotate(axes, note, shift=shift, size=theme.FONT_SMALL, color=theme.QUIET, **corner)
 
@@ -267,11 +271,20 @@ def put_mark(axes: Axes, mark: Mark, color: str, order: float, **marker: Any) ->
     label_mark(axes, mark, color, marker["size"], order + 0.1)
 
 
+@contextmanager
+def _any_letters() -> Iterator[None]:
+    """Draw letters that the font does not have as boxes, without a warning for each."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        yield
+
+
 def as_png(figure: Figure, scale: float) -> bytes:
     """Return a figure as a PNG file with a palette: a third of the bytes, no visible change."""
     figure.set_dpi(DOTS_PER_INCH * scale)
     canvas = FigureCanvasAgg(figure)
-    canvas.draw()
+    with _any_letters():
+        canvas.draw()
     pixels = np.ascontiguousarray(np.asarray(canvas.buffer_rgba())[..., :3])
     file = BytesIO()
     _with_few_colors(pixels).save(file, format="PNG", optimize=True)

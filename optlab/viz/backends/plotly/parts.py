@@ -25,9 +25,7 @@ CONFIG: dict[str, Any] = {
 """plotly's configuration of all figures."""
 
 _FONT = ", ".join((*theme.FONT_FAMILIES, "sans-serif"))
-_HALO = ", ".join(
-    f"{x}px {y}px 2px {theme.PAPER}" for x, y in ((1, 0), (-1, 0), (0, 1), (0, -1), (0, 0))
-)
+_AROUND = ((1, 0), (-1, 0), (0, 1), (0, -1), (0, 0))
 
 
 def empty_figure(page: Page, title: str, headline: str) -> go.Figure:
@@ -260,7 +258,8 @@ def thousandths(height: Floats) -> Any:
 
 def label_font(color: str) -> dict[str, Any]:
     """Return the font of a label, with a halo to be readable over lines."""
-    return {"size": theme.FONT_TEXT, "color": color, "shadow": _HALO}
+    halo = ", ".join(f"{x}px {y}px 2px {theme.PAPER}" for x, y in _AROUND)
+    return {"size": theme.FONT_TEXT, "color": color, "shadow": halo}
 
 
 def mark_text(mark: Mark) -> dict[str, Any]:

@@ -1,6 +1,9 @@
 // A graph of operations with the stages of its backward pass. Texts and positions come from Python;
 // this code draws them, and changes the stage and the selected node.
 
+import { classes, fill, make, makeButton, put, showPlaying } from "../../browser/static/elements.js";
+import { Widget } from "../../browser/static/widget.js";
+
 const MARGIN = 14;
 const SMALLEST = 0.85; // below this scale text would be too small: the graph scrolls instead
 const SMALLEST_WHOLE = 0.6; // for a small graph, seeing it as a whole matters more
@@ -69,7 +72,7 @@ class GraphStepper extends Widget {
       transport, this.hint, make("div", { class: "columns" }, this.scroller, this.panel), legend, this.live,
     );
     this.root.stepper = this;
-    element.append(this.root);
+    this.mount(element, STYLE);
   }
 
   drawEdge(edge) {
@@ -103,7 +106,7 @@ class GraphStepper extends Widget {
   }
 
   resized(width) {
-    this.root.classList.toggle("narrow", width < 780);
+    this.root.classList.toggle("ol-narrow", width < 780);
     const whole = this.view.width + 2 * MARGIN, tall = this.view.height + 2 * MARGIN;
     const room = this.scroller.clientWidth;
     const few = this.view.nodes.length < FEW;
@@ -143,13 +146,13 @@ class GraphStepper extends Widget {
     const shown = this.shown();
     view.nodes.forEach((node, i) => {
       const piece = pieceAt(node, stage);
-      this.nodes[i].setAttribute("class", `node ${node.kind} ${stateAt(node, stage)}${i === this.chosen ? " chosen" : ""}`);
-      put(this.nodes[i].querySelector(".g"), piece ? fitted(piece.short, node.width - 10, 5.9) : "");
-      this.nodes[i].querySelector(".words").setAttribute("transform", piece && piece.short ? "" : "translate(0 7)");
+      this.nodes[i].setAttribute("class", classes(`node ${node.kind} ${stateAt(node, stage)}${i === this.chosen ? " chosen" : ""}`));
+      put(this.nodes[i].querySelector(".ol-g"), piece ? fitted(piece.short, node.width - 10, 5.9) : "");
+      this.nodes[i].querySelector(".ol-words").setAttribute("transform", piece && piece.short ? "" : "translate(0 7)");
     });
     view.edges.forEach((edge, i) => {
       const passed = edge.stage !== null && edge.stage <= stage;
-      this.edges[i].setAttribute("class", `edge ${!passed ? "" : edge.stage === stage ? "now" : "passed"}`);
+      this.edges[i].setAttribute("class", classes(`edge ${!passed ? "" : edge.stage === stage ? "now" : "passed"}`));
     });
     const late = (edge) => this.view.edges[this.edges.indexOf(edge)].stage ?? Infinity;
     const rank = (edge) => (late(edge) > stage ? -1 : late(edge));
@@ -259,7 +262,8 @@ function fitted(text, room, letter) {
   return text.length <= most ? text : `${text.slice(0, Math.max(1, most - 1))}…`;
 }
 
-function render({ model, el }) {
+/** @param {{model: any, el: HTMLElement}} given */
+export function render({ model, el }) {
   const stepper = new GraphStepper(model, el);
   return () => stepper.destroy();
 }

@@ -1,6 +1,10 @@
 // A memory study, one run at a time. Numbers and texts come from Python; this code draws them and
 // changes the selected run.
 
+import { between, linearTicks, markerPath, placeLabel } from "../../browser/static/drawing.js";
+import { classes, fill, make, makeButton, put } from "../../browser/static/elements.js";
+import { Widget } from "../../browser/static/widget.js";
+
 const PAD = { left: 46, right: 10, top: 20, bottom: 22 };
 
 // The canvas interface of `markerPath`, recorded as an SVG path.
@@ -64,7 +68,7 @@ class RecomputeExplorer extends Widget {
       make("p", { class: "note", text: view.note }),
     );
     this.root.explorer = this;
-    element.append(this.root);
+    this.mount(element, STYLE);
   }
 
   themed() {
@@ -73,7 +77,7 @@ class RecomputeExplorer extends Widget {
   }
 
   resized(width) {
-    this.root.classList.toggle("narrow", width < 780);
+    this.root.classList.toggle("ol-narrow", width < 780);
     this.update();
   }
 
@@ -103,7 +107,7 @@ class RecomputeExplorer extends Widget {
     this.slider.setAttribute("aria-valuetext", run.name);
     this.label.replaceChildren(make("span", { class: "quiet", text: `${selected + 1} / ${this.last + 1}` }), make("b", { text: run.name }));
     put(this.said, run.said);
-    this.rows.forEach((row, i) => row.setAttribute("class", i === selected ? "chosen" : ""));
+    this.rows.forEach((row, i) => row.setAttribute("class", classes(i === selected ? "chosen" : "")));
     this.drawTimeline(run);
     this.drawPlane();
     this.tellPeak(run);
@@ -192,7 +196,7 @@ class RecomputeExplorer extends Widget {
     const steps = view.front.flatMap(([a, b], i) => (i ? [[view.front[i - 1][0], b], [a, b]] : [[a, b]]));
     svg.append(make("path", { class: "front", d: path(steps) }));
     along.push(...between(steps.map(([a, b]) => [x(a), y(b)])));
-    const order = view.runs.map((_, i) => i).sort((a, b) => (a === selected) - (b === selected));
+    const order = view.runs.map((_, i) => i).sort((a, b) => Number(a === selected) - Number(b === selected));
     for (const i of order) {
       const run = view.runs[i], chosen = i === selected;
       if (!run.point) continue;
@@ -228,7 +232,8 @@ class RecomputeExplorer extends Widget {
   }
 }
 
-function render({ model, el }) {
+/** @param {{model: any, el: HTMLElement}} given */
+export function render({ model, el }) {
   const explorer = new RecomputeExplorer(model, el);
   return () => explorer.destroy();
 }

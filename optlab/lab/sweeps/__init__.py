@@ -1,0 +1,1 @@
+"""Parts of `optlab.sweep` and `optlab.basins`: members, their one loop, progress."""

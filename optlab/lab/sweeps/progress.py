@@ -1,0 +1,86 @@
+"""A progress bar: a line on standard error, or an output of a notebook that it updates."""
+
+from __future__ import annotations
+
+import sys
+from time import monotonic
+from typing import Any
+
+_WIDTH = 30
+#: Seconds before a bar appears by itself in a notebook, and between two updates.
+_PATIENCE, _PAUSE = 0.5, 0.1
+
+
+class ProgressBar:
+    """A bar for a known number of cells.
+
+    Parameters
+    ----------
+    total : int
+    label : str
+    wanted : bool, optional
+        True shows it from the beginning; None shows it in notebooks alone, if the work takes long.
+    """
+
+    def __init__(self, total: int, label: str, wanted: bool | None) -> None:
+        self.total = total
+        self.label = label
+        self._display = _notebook_display() if wanted is not False else None
+        self._shown = wanted is True
+        self._hidden = wanted is False or (wanted is None and self._display is None)
+        self._handle: Any = None
+        self._begin = self._last = monotonic()
+
+    def update(self, done: int) -> None:
+        """Show that this many cells are done."""
+        now = monotonic()
+        if self._hidden or (not self._shown and now - self._begin < _PATIENCE):
+            return
+        if done < self.total and self._handle is not None and now - self._last < _PAUSE:
+            return
+        self._shown, self._last = True, now
+        self._write(self.text(done, now - self._begin))
+
+    def text(self, done: int, seconds: float) -> str:
+        """Return the bar as a line of text.
+
+        Examples
+        --------
+        >>> ProgressBar(200, "Sweep", False).text(50, 3.0)
+        'Sweep  25% [#######.......................] 50/200 cells, 3 s, 9 s left'
+        """
+        share = done / self.total if self.total else 1.0
+        filled = int(_WIDTH * share)
+        left = f", {seconds / share - seconds:.0f} s left" if 0 < share < 1 else ""
+        bar = "#" * filled + "." * (_WIDTH - filled)
+        return f"{self.label} {share:4.0%} [{bar}] {done}/{self.total} cells, {seconds:.0f} s{left}"
+
+    def close(self) -> None:
+        """End the line, or take the output away."""
+        if self._handle is None:
+            return
+        if self._display is None:
+            sys.stderr.write("\n")
+        else:
+            self._handle.update({"text/plain": ""}, raw=True)
+
+    def _write(self, text: str) -> None:
+        if self._display is None:
+            sys.stderr.write(f"\r{text:<90}")
+            sys.stderr.flush()
+            self._handle = True
+        elif self._handle is None:
+            self._handle = self._display({"text/plain": text}, raw=True, display_id=True)
+        else:
+            self._handle.update({"text/plain": text}, raw=True)
+
+
+def _notebook_display() -> Any:
+    """Return IPython's display if this runs in a notebook's kernel, else None."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    if shell is None or type(shell).__name__ != "ZMQInteractiveShell":
+        return None
+    from IPython.display import display
+
+    return display

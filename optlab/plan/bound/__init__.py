@@ -1,0 +1,1 @@
+"""Plans bound to arrays that stay: calls of NumPy, or one compiled loop."""

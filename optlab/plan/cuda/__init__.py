@@ -1,0 +1,1 @@
+"""Block plans on a GPU: an elementwise rule as one kernel."""

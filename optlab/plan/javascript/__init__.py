@@ -1,0 +1,1 @@
+"""The JavaScript executor: captured plans written as ES modules in float64."""

@@ -1,0 +1,125 @@
+// The run of an optimizer on a surface, step by step, in the order of operations of optlab.
+
+/** The numbers of a table: float64 in base64, the lowest byte first. */
+function numbersOf(text) {
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const view = new DataView(bytes.buffer);
+  return Float64Array.from({ length: bytes.length / 8 }, (_, i) => view.getFloat64(8 * i, true));
+}
+
+const same = (a, b) => a === b || JSON.stringify(a) === JSON.stringify(b);
+
+/** A part of an optimizer with these settings, ready to take steps. */
+function prepared(part, given, p) {
+  const h = { ...part.settings };
+  for (const name of Object.keys(h)) if (name in given) h[name] = given[name];
+  const schedule = typeof h.learning_rate === "string" ? part.rates[h.learning_rate] : null;
+  if (schedule === undefined) {
+    throw new RangeError(`${part.title} was written for the schedules ` +
+      `${Object.keys(part.rates).join(", ") || "of none"}, not ${h.learning_rate}`);
+  }
+  const refused = (names) => new RangeError(names.map((name) =>
+    `${part.title} was written for ${name} = ${JSON.stringify(part.notches[name])}, ` +
+    `not ${JSON.stringify(h[name])}`).join("; "));
+  const variant = part.variants.find((one) =>
+    Object.entries(one.settings).every(([name, value]) => same(value, h[name])));
+  if (!variant) throw refused(Object.keys(part.variants[0].settings));
+  const table = {};
+  for (const [name, { settings, rows }] of Object.entries(variant.tables)) {
+    const row = rows.find(([values]) => values.every((x, i) => same(x, h[settings[i]])));
+    if (!row) throw refused(settings);
+    table[name] = numbersOf(row[1]);
+  }
+  const slots = {};
+  for (const [name, start] of Object.entries(variant.slots)) {
+    slots[name] = start === null ? Float64Array.from(p)
+      : new Float64Array(p.length).fill(typeof start === "string" ? h[start] : start);
+  }
+  const rates = schedule && numbersOf(schedule);
+  return {
+    slots,
+    evaluated: part.evaluated && slots[part.evaluated],
+    /** Step t, from 0: changes p, the gradient's own array and the slots. */
+    step(t, p, g) {
+      if (rates) h.learning_rate = rates[t];
+      variant.forms[variant.formOfStep ? parseInt(variant.formOfStep[t], 36) : 0](
+        p, g, slots, h, table, t);
+    },
+  };
+}
+
+/**
+ * Run an optimizer.
+ *
+ * @param {string} name Of the optimizer.
+ * @param {object} options
+ * @param {string} [options.surface] Its name; by default the first.
+ * @param {ArrayLike<number>} options.start
+ * @param {number} options.steps
+ * @param {object} [options.settings] Those that differ from the optimizer's own.
+ * @param {ArrayLike<number>} [options.noise] Unit normal numbers, a row of them for each step.
+ * @param {number} [options.sigma] What they are multiplied by before the gradient gets them.
+ * @returns {{path: Float64Array, loss: Float64Array, gradient: Float64Array,
+ *   slots: Object<string, Float64Array>, fast: Float64Array | null, finalLoss: number,
+ *   stopped: number}}
+ *   One row a step, in `path` and `loss` one more: that of the start. `stopped` is the step at which
+ *   the loss was no longer finite, or -1; later rows are NaN. `finalLoss` is that of the averaged
+ *   weights if the optimizer averages. `fast` are the weights that the optimizer's own rule gave, before
+ *   its wrappers changed them; null if there are none.
+ */
+export function run(name, options) {
+  const { start, steps, settings = {}, noise = null, sigma = 0 } = options;
+  const optimizer = optimizers[name];
+  if (!optimizer) {
+    throw new RangeError(`there is no optimizer ${name}; there is ${Object.keys(optimizers)}`);
+  }
+  const surface = options.surface ?? Object.keys(surfaces)[0];
+  if (!(surface in surfaces)) {
+    throw new RangeError(`there is no surface ${surface}; there is ${Object.keys(surfaces)}`);
+  }
+  const { dimension, evaluate } = surfaces[surface];
+  if (start.length !== dimension) {
+    throw new RangeError(`a start on ${surface} has ${dimension} numbers, not ${start.length}`);
+  }
+  if (optimizer.dimension && optimizer.dimension !== dimension) {
+    throw new RangeError(`${name} was written for ${optimizer.dimension} numbers`);
+  }
+  if (!(steps <= optimizer.steps)) {
+    throw new RangeError(`${name} was written for at most ${optimizer.steps} steps, not ${steps}`);
+  }
+  for (const setting of Object.keys(settings)) {
+    if (!optimizer.parts.some((part) => setting in part.settings)) {
+      throw new RangeError(`${name} has no setting ${setting}`);
+    }
+  }
+  const n = dimension;
+  const p = Float64Array.from(start);
+  const parts = optimizer.parts.map((part) => prepared(part, settings, p));
+  const rows = (count) => new Float64Array(count).fill(NaN);
+  const path = rows((steps + 1) * n), loss = rows(steps + 1), gradient = rows(steps * n);
+  const slots = {};
+  for (const part of parts) for (const slot of Object.keys(part.slots)) slots[slot] = rows(steps * n);
+  const fast = parts.length > 1 ? rows(steps * n) : null;
+  let stopped = -1;
+  for (let t = 0; ; t++) {
+    const [value, ...slope] = evaluate(p);
+    path.set(p, t * n);
+    loss[t] = value;
+    if (!Number.isFinite(value)) {
+      stopped = t;
+      break;
+    }
+    if (t === steps) break;
+    const g = Float64Array.from(slope);
+    if (noise) for (let i = 0; i < n; i++) g[i] += sigma * noise[t * n + i];
+    gradient.set(g, t * n);
+    for (const part of parts) {
+      part.step(t, p, g);
+      if (fast && part === parts[0]) fast.set(p, t * n);
+      for (const [slot, values] of Object.entries(part.slots)) slots[slot].set(values, t * n);
+    }
+  }
+  const averaged = parts.map((part) => part.evaluated).filter(Boolean).pop();
+  const finalLoss = stopped < 0 && steps > 0 && averaged ? evaluate(averaged)[0] : loss[steps];
+  return { path, loss, gradient, slots, fast, finalLoss, stopped };
+}

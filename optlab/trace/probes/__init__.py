@@ -1,0 +1,36 @@
+"""Probes (``ol.probes``): what a recording sees of each step. An event in, named arrays out."""
+
+from optlab.backend.namespaces import set_module as _set_module
+from optlab.trace.probes.base import Probe, Run, Step
+from optlab.trace.probes.curvature import Curvature
+from optlab.trace.probes.outside import Activations, Memory, Metric, Time
+from optlab.trace.probes.rows import Histogram, Norms, Snapshots, Values
+from optlab.trace.probes.sketches import PCA, Projection
+from optlab.trace.probes.updates import Angle, EffectiveRate, GradientNoise, UpdateRatio
+
+__all__ = [
+    "PCA",
+    "Activations",
+    "Angle",
+    "Curvature",
+    "EffectiveRate",
+    "GradientNoise",
+    "Histogram",
+    "Memory",
+    "Metric",
+    "Norms",
+    "Probe",
+    "Projection",
+    "Run",
+    "Snapshots",
+    "Step",
+    "Time",
+    "UpdateRatio",
+    "Values",
+]
+
+_set_module(__name__)
+
+
+def __dir__() -> list[str]:
+    return __all__

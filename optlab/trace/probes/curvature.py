@@ -1,0 +1,193 @@
+"""The curvature of the loss along a run: eigenvalues by Lanczos, the trace by Hutchinson."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.transforms.functional import hvp
+from optlab.nn.observe.restore_buffers import restore_buffers
+from optlab.trace.probes.base import Arrays, Probe, Step, checked_count
+
+
+class Curvature(Probe):
+    r"""Eigenvalues of the Hessian of a loss at the parameters after the step, and its trace.
+
+    "sharpness" has the k largest eigenvalues, largest first, by Lanczos' method with full
+    reorthogonalization on products of the Hessian with vectors (`optlab.hvp`); the Hessian itself
+    is never formed. With ``samples`` above 0, "hessian trace" has Hutchinson's estimate of its
+    trace, the mean of :math:`v^T H v` over as many random sign vectors v, and "hessian trace error"
+    the standard error of that mean.
+
+    Parameters
+    ----------
+    loss : callable
+        Takes the parameters as a dict of Tensors by their names, and returns the loss. For a
+        network: ``lambda w: cross_entropy(ol.nn.functional_call(model, w, x), y)``.
+    k : int
+        The number of eigenvalues.
+    iterations : int, optional
+        The largest number of products for the eigenvalues; by default 10 k + 20. It ends earlier
+        when the eigenvalues stand to `tolerance`.
+    tolerance : float
+        The largest residual of an eigenvalue, relative to the largest one in magnitude.
+    samples : int
+        The number of products for the trace; 0 leaves it out, otherwise at least 2.
+    seed : int
+        Of the random vectors.
+    every, steps, geometric
+        The schedule, as of every `Probe`.
+
+    References
+    ----------
+    Cornelius Lanczos 1950; Michael Hutchinson 1989; Jeremy Cohen et al., Gradient descent on neural
+    networks typically occurs at the edge of stability, 2021.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> w = ol.Parameter(np.array([1.0, 1.0]), name="w")
+    >>> optimizer = ol.optimizer.SGD(0.01, parameters=[w])
+    >>> def loss(p):
+    ...     x, y = p["w"]
+    ...     return 3 * x**2 + y**2
+    >>> with ol.record(optimizer, probes=[ol.probes.Curvature(loss, k=2, samples=2)]) as trace:
+    ...     loss({"w": w}).backward()
+    ...     optimizer.step()
+    >>> trace["sharpness"].round(6), trace["hessian trace"]
+    (array([[6., 2.]]), array([8.]))
+    """
+
+    needs_update = False
+    shown = ("k", "samples", "seed")
+
+    def __init__(
+        self,
+        loss: Callable[[Any], Any],
+        k: int = 1,
+        iterations: int | None = None,
+        tolerance: float = 1e-6,
+        samples: int = 0,
+        seed: int = 0,
+        **schedule: Any,
+    ) -> None:
+        super().__init__(**schedule)
+        if not callable(loss):
+            raise TypeError(
+                "Curvature takes the loss as a function of a dict of parameters: "
+                f"Curvature(lambda p: ...); got {loss!r}."
+            )
+        self.loss, self.k = loss, checked_count("k", k)
+        self.iterations = (
+            10 * self.k + 20 if iterations is None else checked_count("iterations", iterations, k)
+        )
+        if samples == 1 or isinstance(samples, bool):
+            raise ValueError("samples is 0, or at least 2: one alone has no standard error; got 1.")
+        self.tolerance, self.samples = tolerance, checked_count("samples", samples, 0)
+        self.seed = checked_count("seed", seed, 0)
+
+    def observe(self, step: Step) -> Mapping[str, Any]:
+        """Return eigenvalues and trace."""
+        point = {name: array.copy() for name, array in step.parameters.items()}
+        size = sum(array.size for array in point.values())
+        generator = np.random.Generator(np.random.Philox(self.seed))
+
+        def product(v: np.ndarray) -> np.ndarray:
+            with restore_buffers("Curvature"):
+                found = hvp(self.loss, point, _unflatten(v, point))
+            return np.concatenate([np.asarray(x, np.float64).ravel() for x in found.values()])
+
+        found: dict[str, Any] = {
+            "sharpness": largest_eigenvalues(
+                product, size, self.k, self.iterations, self.tolerance, generator
+            )
+        }
+        if self.samples:
+            signs = generator.choice([-1.0, 1.0], (self.samples, size))
+            values = np.array([v @ product(v) for v in signs])
+            found["hessian trace"] = np.float64(values.mean())
+            error = values.std(ddof=1) / np.sqrt(self.samples)
+            found["hessian trace error"] = np.float64(error)
+        return found
+
+
+def _unflatten(v: np.ndarray, like: Arrays) -> Arrays:
+    """Return a vector as arrays of the names, shapes and dtypes of `like`."""
+    found: Arrays = {}
+    place = 0
+    for name, array in like.items():
+        part = v[place : place + array.size]
+        found[name] = part.reshape(array.shape).astype(array.dtype)
+        place += array.size
+    return found
+
+
+def largest_eigenvalues(
+    product: Callable[[np.ndarray], np.ndarray],
+    size: int,
+    k: int,
+    iterations: int,
+    tolerance: float,
+    generator: np.random.Generator,
+) -> np.ndarray:
+    """Return the k largest eigenvalues of a symmetric matrix, largest first, by Lanczos' method.
+
+    Parameters
+    ----------
+    product : callable
+        Maps a vector to its product with the matrix.
+    size : int
+        The length of the vectors. If it is below k, NaN fills the rest.
+    k, iterations, tolerance
+        As of `Curvature`.
+    generator : numpy.random.Generator
+        For the first vector, and for a new one where the space of the products is exhausted (a
+        matrix of several equal eigenvalues).
+
+    Examples
+    --------
+    >>> matrix = np.diag([1.0, 5.0, 5.0, -7.0])
+    >>> largest_eigenvalues(lambda v: matrix @ v, 4, 3, 10, 1e-9, np.random.default_rng(0)).round(6)
+    array([5., 5., 1.])
+    """
+    basis = np.zeros((0, size))
+    diagonal: list[float] = []
+    beside: list[float] = []
+    most = min(iterations, size)
+    values = np.full(0, np.nan)
+    v = _new_direction(basis, generator)
+    while len(basis) < most:
+        basis = np.concatenate([basis, v[None]])
+        w = product(v)
+        diagonal.append(float(v @ w))
+        for _ in range(2):  # twice: what rounding has left of the first time
+            w = w - basis.T @ (basis @ w)
+        size_of_rest = float(np.linalg.norm(w))
+        matrix = np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
+        values, vectors = np.linalg.eigh(matrix)
+        scale = max(float(np.abs(values).max()), np.finfo(float).tiny)
+        if not np.isfinite(size_of_rest):
+            return np.full(k, np.nan)
+        exhausted = size_of_rest <= 1e-12 * scale
+        residuals = np.abs(size_of_rest * vectors[-1, -k:])
+        if not exhausted and len(values) > k and (residuals <= tolerance * scale).all():
+            break
+        if len(basis) == most:
+            break
+        # An exhausted space may lack copies of an equal eigenvalue: go on from outside of it.
+        v = _new_direction(basis, generator) if exhausted else w / size_of_rest
+        beside.append(0.0 if exhausted else size_of_rest)
+    found = values[::-1][:k]
+    return np.pad(found, (0, k - len(found)), constant_values=np.nan)
+
+
+def _new_direction(basis: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """Return a random unit vector orthogonal to a basis."""
+    v: Any = generator.standard_normal(basis.shape[1])
+    for _ in range(2):
+        v = v - basis.T @ (basis @ v)
+    found: np.ndarray = v / float(np.linalg.norm(v))
+    return found

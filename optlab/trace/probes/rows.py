@@ -1,0 +1,423 @@
+"""Probes that keep arrays of a step as they are, or a number of each: values, norms, histograms."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from optlab.trace.probes.base import Probe, Run, Schedule, Step, checked_count, chosen_names
+
+#: Name, first element, end and shape of a parameter in the rows of a column.
+Layout = list[tuple[str, int, int, tuple[int, ...]]]
+
+
+#: Up to so many elements arrays are copied into one table, so that a call does all.
+SMALL_ARRAYS = 1 << 16
+
+
+class RowProbe(Probe):
+    """A probe that makes one row of each flat array of a step: parameters, slots, terms.
+
+    Recorders call it for whole arrays, so that a step of many parameters costs a few calls.
+    """
+
+    #: The name of its clock in a trace, and what precedes the kinds of its columns.
+    clock: ClassVar[str]
+    prefix: ClassVar[str]
+
+    def layout(self, part: int) -> Layout:
+        """Return what lies where in the rows of a part of the run."""
+        raise NotImplementedError
+
+    def row(self, part: int, array: np.ndarray) -> Any:
+        """Return the row of a flat array; None if it keeps nothing of this part."""
+        raise NotImplementedError
+
+    def rows(self, part: int, arrays: list[np.ndarray]) -> Any:
+        """Return the rows of several flat arrays of one length."""
+        return [self.row(part, array) for array in arrays]
+
+
+class Values(RowProbe):
+    """Every element of parameters, gradients, slots and terms; or of chosen ones.
+
+    Parameters
+    ----------
+    parameters : str or list of str, optional
+        The names of the parameters; all by default.
+    elements : int, or list of int, optional
+        A number: only parameters of up to so many elements; the others are named in
+        ``trace.left_out``. A list: only these elements of each parameter, counted in its flattened
+        order.
+    every, steps, geometric
+        The schedule, as of every `Probe`.
+
+    Raises
+    ------
+    ValueError
+        If the run has no parameter of a name, or one has no element of a number.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> small, large = ol.Parameter([1.0, 2.0], name="b"), ol.Parameter(ol.ones([50]), name="w")
+    >>> optimizer = ol.optimizer.SGD(0.1, parameters=[small, large])
+    >>> with ol.record(optimizer, probes=[ol.probes.Values(elements=10)]) as trace:
+    ...     (small.sum() + large.sum()).backward()
+    ...     optimizer.step()
+    >>> list(trace.parameters), trace.left_out
+    (['b'], ['Values: w, which has 50 elements (the limit is 10 for each parameter).'])
+    """
+
+    clock, prefix = "values", ""
+    shown = ("parameters", "elements")
+
+    def __init__(
+        self,
+        parameters: Sequence[str] | str | None = None,
+        elements: int | Collection[int] | None = None,
+        **schedule: Any,
+    ) -> None:
+        super().__init__(**schedule)
+        self.parameters = parameters
+        if elements is not None and isinstance(elements, (int, np.integer)):
+            elements = checked_count("elements", elements)
+        elif elements is not None:
+            elements = [checked_count("an element", x, 0) for x in elements]
+        self.elements = elements
+        self._layouts: list[Layout] = []
+        self._picks: list[Any] = []
+        self._left_out: list[str] = []
+
+    def start(self, run: Run) -> None:
+        """Choose the elements of each row."""
+        names = chosen_names(self.parameters, run, "Values")
+        self._layouts, self._picks, self._left_out = [], [], []
+        too_large = []
+        for part in run.parts:
+            layout: Layout = []
+            picks, place = [], 0
+            for k, name in enumerate(part.names):
+                first, end = part.bounds[k], part.bounds[k + 1]
+                size, shape = end - first, part.shapes[k]
+                if name not in names:
+                    continue
+                if isinstance(self.elements, int) and size > self.elements:
+                    too_large.append((name, size))
+                    continue
+                if isinstance(self.elements, list):
+                    beyond = [x for x in self.elements if x >= size]
+                    if beyond:
+                        raise ValueError(
+                            f"Values: {name} has {size} elements, and so no element {beyond[0]}."
+                        )
+                    picks.append(first + np.array(self.elements, dtype=int))
+                    size, shape = len(self.elements), (len(self.elements),)
+                else:
+                    picks.append(np.arange(first, end))
+                layout.append((name, place, place + size, shape))
+                place += size
+            whole = len(layout) == len(part.names) and not isinstance(self.elements, list)
+            self._layouts.append(layout)
+            self._picks.append(None if whole else np.concatenate(picks) if picks else ())
+        if too_large:
+            self._left_out.append(
+                f"Values: {', '.join(name for name, _ in too_large)}, which "
+                + (f"has {too_large[0][1]:,} elements" if len(too_large) == 1
+                   else f"have {min(n for _, n in too_large):,} elements or more")
+                + f" (the limit is {self.elements:,} for each parameter)."
+            )  # fmt: skip
+
+    def layout(self, part: int) -> Layout:
+        """Return what lies where in the rows of a part of the run."""
+        return self._layouts[part]
+
+    @property
+    def keeps_everything(self) -> bool:
+        """Whether it keeps every element of the run."""
+        return all(picks is None for picks in self._picks)
+
+    def row(self, part: int, array: np.ndarray) -> Any:
+        """Return the chosen elements; the array itself if these are all."""
+        picks = self._picks[part]
+        if picks is None:
+            return array
+        return array[picks] if len(picks) else None
+
+    def left_out(self) -> list[str]:
+        """Return which parameters are too large."""
+        return self._left_out
+
+
+class Norms(RowProbe):
+    """Euclidean norms of parameters, gradients, slots and terms: one number for each parameter.
+
+    They are summed in float64.
+
+    Parameters
+    ----------
+    terms : bool
+        Whether to have the terms of the update rule, for which an observed step runs as it is
+        written. With False it runs at full speed: "update" is then the change of the parameters
+        since the end of the step before, and there are no other terms.
+    every, steps, geometric
+        The schedule, as of every `Probe`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> w = ol.Parameter([3.0, 4.0], name="w")
+    >>> optimizer = ol.optimizer.SGD(0.5, parameters=[w])
+    >>> with ol.record(optimizer, probes=[ol.probes.Norms(every=2)]) as trace:
+    ...     for _ in range(3):
+    ...         optimizer.clear_grad()
+    ...         (w * w).sum().backward()
+    ...         optimizer.step()
+    >>> trace.norms["gradient"]["w"], trace.steps("norms")
+    (array([10.,  0.]), array([1, 3]))
+    """
+
+    clock, prefix = "norms", "norm "
+
+    shown = ("terms",)
+
+    def __init__(self, terms: bool = True, **schedule: Any) -> None:
+        super().__init__(**schedule)
+        self.terms = bool(terms)
+        self.needs_update = self.terms
+        self._bounds: list[list[int]] = []
+        self._starts: list[np.ndarray] = []
+        self._has_empty: list[bool] = []
+        self._tables: dict[int, np.ndarray] = {}
+        self._layouts: list[Layout] = []
+
+    def start(self, run: Run) -> None:
+        """Look up where each parameter lies."""
+        self._bounds = [part.bounds for part in run.parts]
+        self._starts = [np.array(part.bounds[:-1]) for part in run.parts]
+        self._has_empty = [
+            not part.bounds[-1] or any(a == b for a, b in itertools.pairwise(part.bounds))
+            for part in run.parts
+        ]
+        self._layouts = [
+            [(name, k, k + 1, ()) for k, name in enumerate(part.names)] for part in run.parts
+        ]
+
+    def layout(self, part: int) -> Layout:
+        """Return what lies where in the rows of a part of the run."""
+        return self._layouts[part]
+
+    def row(self, part: int, array: np.ndarray) -> Any:
+        """Return the norm of each parameter's part of a flat array."""
+        values = np.asarray(array, dtype=np.float64)
+        squares, bounds = values * values, self._bounds[part]
+        if self._has_empty[part]:
+            return np.sqrt([squares[a:b].sum() for a, b in itertools.pairwise(bounds)])
+        return np.sqrt(np.add.reduceat(squares, self._starts[part]))
+
+    def rows(self, part: int, arrays: list[np.ndarray]) -> Any:
+        """Return the norms of several flat arrays: of small ones in a few calls for all."""
+        bounds = self._bounds[part]
+        if self._has_empty[part] or bounds[-1] * len(arrays) > SMALL_ARRAYS:
+            return super().rows(part, arrays)
+        table = self._tables.get(part)
+        if table is None or table.shape != (len(arrays), bounds[-1]):
+            # Kept: to get such memory from the system again and again costs more than the sums.
+            table = self._tables[part] = np.empty((len(arrays), bounds[-1]))
+        for i, array in enumerate(arrays):
+            table[i] = array
+        np.multiply(table, table, out=table)
+        sums = np.add.reduceat(table, self._starts[part], axis=1)
+        return np.sqrt(sums, out=sums)
+
+
+class Histogram(Probe):
+    """Histograms of the magnitudes of gradients, parameters, slots or terms.
+
+    "histogram of NAME" has the number of elements of each parameter in each bin. The bins are
+    equal in log10 of the magnitude, so that vanishing and exploding values both show; elements
+    below the first bin (zeros, too) are counted in it, those above the last one (NaN, too) in that.
+
+    Parameters
+    ----------
+    bins : int
+        The number of bins.
+    of : str or list of str
+        "gradient", "parameter", "update", a slot or a term.
+    decades : (float, float)
+        log10 of the first and the last edge.
+    parameters : str or list of str, optional
+        The names of the parameters; all by default.
+    every, steps, geometric
+        The schedule, as of every `Probe`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> w = ol.Parameter([0.05, 5.0, 0.0], name="w")
+    >>> optimizer = ol.optimizer.SGD(0.5, parameters=[w])
+    >>> probe = ol.probes.Histogram(bins=4, decades=(-2, 2))
+    >>> with ol.record(optimizer, probes=[probe]) as trace:
+    ...     (w * w).sum().backward()
+    ...     optimizer.step()
+    >>> trace["histogram of gradient"]["w"], trace["histogram edges"]
+    (array([[1, 1, 0, 1]]), array([1.e-02, 1.e-01, 1.e+00, 1.e+01, 1.e+02]))
+    """
+
+    shown = ("bins", "of", "decades", "parameters")
+
+    def __init__(
+        self,
+        bins: int = 50,
+        of: str | Sequence[str] = "gradient",
+        decades: tuple[float, float] = (-12.0, 3.0),
+        parameters: Sequence[str] | str | None = None,
+        **schedule: Any,
+    ) -> None:
+        super().__init__(**schedule)
+        self.bins = checked_count("bins", bins)
+        self.of = of
+        low, high = decades
+        if not low < high:
+            raise ValueError(f"decades are a lower and a higher number; got {decades!r}.")
+        self.decades, self.parameters = (float(low), float(high)), parameters
+        self._names: list[str] = []
+
+    @property
+    def _edges(self) -> np.ndarray:
+        found: np.ndarray = np.logspace(*self.decades, self.bins + 1)
+        return found
+
+    def start(self, run: Run) -> None:
+        """Look up the parameters."""
+        self._names = chosen_names(self.parameters, run, "Histogram")
+
+    def observe(self, step: Step) -> Mapping[str, Any]:
+        """Return the counts."""
+        inner = self._edges[1:-1]
+        found: dict[str, Any] = {}
+        for what in [self.of] if isinstance(self.of, str) else self.of:
+            arrays = step.named(what)
+            found[f"histogram of {what}"] = {
+                name: np.bincount(
+                    np.searchsorted(inner, np.abs(arrays[name]).ravel(), side="right"),
+                    minlength=self.bins,
+                )
+                for name in self._names
+            }
+        return found
+
+    def result(self) -> Mapping[str, np.ndarray]:
+        """Return the edges of the bins."""
+        return {"histogram edges": self._edges}
+
+
+class Snapshots(Probe):
+    """Copies of all parameters, and of the state of the optimizer, for ``trace.fork``.
+
+    "snapshot" has the parameters after the step, "state" every array and number of
+    ``optimizer.state_dict()`` by its place there.
+
+    Parameters
+    ----------
+    every : int, optional
+        Observe steps every, 2 every, ... (not 1, where little has happened).
+    state : bool
+        Whether to keep the state of the optimizer. Without it ``trace.fork`` cannot go on.
+    steps, geometric
+        Another schedule, as of every `Probe`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> w = ol.Parameter([4.0], name="w")
+    >>> optimizer = ol.optimizer.SGD(0.25, parameters=[w])
+    >>> with ol.record(optimizer, probes=[ol.probes.Snapshots(every=2)]) as trace:
+    ...     for _ in range(4):
+    ...         optimizer.clear_grad()
+    ...         (w * w).sum().backward()
+    ...         optimizer.step()
+    >>> trace["snapshot"]["w"].tolist(), trace.steps("snapshot")
+    ([[1.0], [0.25]], array([2, 4]))
+    """
+
+    needs_update = False
+    shown = ("state",)
+
+    def __init__(self, every: int | None = None, state: bool = True, **schedule: Any) -> None:
+        super().__init__(every=every, **schedule)
+        self.state = state
+        self._shapes: dict[str, tuple[int, ...]] = {}
+        self._incomplete = False
+        if self.schedule.every is not None:
+            self.schedule = _AtMultiples(self.schedule.every)
+
+    def observe(self, step: Step) -> Mapping[str, Any]:
+        """Return copies of everything."""
+        found: dict[str, Any] = {"snapshot": step.parameters}
+        if self.state and hasattr(step.run.optimizer, "state_dict"):
+            leaves = flat_state(step.run.optimizer.state_dict())
+            if not self._shapes:
+                self._shapes = {path: x.shape for path, x in leaves.items()}
+            fitting = {p: x for p, x in leaves.items() if self._shapes.get(p) == x.shape}
+            self._incomplete |= len(fitting) != len(leaves) or len(fitting) != len(self._shapes)
+            found["state"] = {p: fitting[p] for p in self._shapes if p in fitting}
+        return found
+
+    def left_out(self) -> list[str]:
+        """Return that the state changes its shapes, if so."""
+        if not self._incomplete:
+            return []
+        return ["Snapshots: arrays of the optimizer's state whose shapes change in the run."]
+
+
+class _AtMultiples(Schedule):
+    """Steps every, 2 every, ..."""
+
+    def __init__(self, every: int) -> None:
+        super().__init__(every=every)
+
+    def is_due(self, number: int) -> bool:
+        return number % (self.every or 1) == 0
+
+
+#: Between the keys on the way to a leaf of a state.
+SEPARATOR = "\x1f"
+
+
+def flat_state(state: Any, path: str = "") -> dict[str, np.ndarray]:
+    """Return the arrays and numbers of a state dict by their keys, joined by `SEPARATOR`."""
+    found: dict[str, np.ndarray] = {}
+    items = state.items() if isinstance(state, Mapping) else enumerate(state)
+    for key, x in items:
+        place = f"{path}{SEPARATOR}{key}" if path else str(key)
+        if isinstance(x, (Mapping, list, tuple)):
+            found |= flat_state(x, place)
+            continue
+        x = x.numpy() if hasattr(x, "numpy") else x
+        if isinstance(x, (np.ndarray, np.generic, int, float, bool)):
+            found[place] = np.array(x)
+    return found
+
+
+def with_leaves(state: Any, leaves: Mapping[str, np.ndarray], path: str = "") -> Any:
+    """Return a state dict with its arrays and numbers replaced by those of `flat_state`."""
+    if isinstance(state, Mapping):
+        return {
+            key: with_leaves(x, leaves, f"{path}{SEPARATOR}{key}" if path else str(key))
+            for key, x in state.items()
+        }
+    if isinstance(state, (list, tuple)):
+        return type(state)(
+            with_leaves(x, leaves, f"{path}{SEPARATOR}{key}" if path else str(key))
+            for key, x in enumerate(state)
+        )
+    if path not in leaves:
+        return state
+    found = leaves[path]
+    if isinstance(state, (bool, int, float)):
+        return type(state)(found.item())
+    return np.array(found)

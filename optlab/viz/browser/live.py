@@ -1,0 +1,68 @@
+"""Widgets whose output is a page that lives without a kernel, and is never blank."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import Any, ClassVar
+
+import traitlets
+
+from optlab.viz.browser import App, live_html, packed, stored_text
+from optlab.viz.browser.collectable import CollectableWidget
+
+_BRIDGE = (Path(__file__).parent / "static" / "bridge.js").read_text(encoding="utf-8")
+
+
+class LiveWidget(CollectableWidget):
+    """A widget whose output is HTML: a picture, and a live page where scripts may run.
+
+    No output holds a widget view, which a saved notebook shows as an error. The model of this
+    widget is never shown: it is the bridge between the page and the kernel, while there is one. In
+    a box of ipywidgets it is shown, as any widget.
+
+    Subclasses set `app` and define `stored`, `picture` and `text`.
+    """
+
+    _esm = _BRIDGE
+    app: ClassVar[App]
+    shared_names: ClassVar[tuple[str, ...]] = ()
+
+    place = traitlets.Unicode().tag(sync=True)
+    shared = traitlets.List(traitlets.Unicode()).tag(sync=True)
+
+    def __init__(self, **values: Any) -> None:
+        super().__init__(
+            place=f"ol-{uuid.uuid4().hex[:12]}", shared=list(self.shared_names), **values
+        )
+        self.on_msg(self._on_page)
+
+    @property
+    def widget(self) -> LiveWidget:
+        """The same page for layouts of ipywidgets, such as ``HBox([explorer.widget, slider])``."""
+        return self
+
+    def stored(self) -> dict[str, Any]:
+        """Return what the page holds: values by name; bytes may be among them."""
+        raise NotImplementedError
+
+    def picture(self) -> bytes:
+        """Return the picture for where scripts do not run, as a PNG file."""
+        raise NotImplementedError
+
+    def text(self) -> str:
+        """Describe the picture in words."""
+        raise NotImplementedError
+
+    def _on_page(self, _: Any, content: Any, buffers: Any) -> None:
+        """Answer a box that shows the widget."""
+        if isinstance(content, dict) and content.get("ask") == "page":
+            page = {"app": self.app.packed, "stored": packed(stored_text(self.stored()))}
+            self.send({"page": page})
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        """Return the page with its picture, and the description as text."""
+        text = self.text()
+        _ = self.model_id  # keeps the widget open: a page refers to it
+        page = live_html(self.app, self.place, self.stored(), text, self.picture())
+        return {"text/html": page, "text/plain": text}

@@ -1,0 +1,207 @@
+// Drawing shared by map and series: canvases, markers, arrows, text, ticks.
+
+export const FONTS = '"Inter", "Helvetica Neue", Arial, "Liberation Sans", "DejaVu Sans", sans-serif';
+
+/** Fit a canvas to its box in device pixels.
+ * @param {HTMLCanvasElement} canvas
+ * @param {number} width
+ * @param {number} height
+ * @returns {CanvasRenderingContext2D} */
+export function fitCanvas(canvas, width, height) {
+  const ratio = window.devicePixelRatio || 1;
+  const w = Math.max(1, Math.round(width * ratio));
+  const h = Math.max(1, Math.round(height * ratio));
+  if (canvas.width !== w || canvas.height !== h) {
+    canvas.width = w;
+    canvas.height = h;
+  }
+  const pen = canvas.getContext("2d");
+  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+  pen.lineJoin = "round";
+  pen.lineCap = "butt";
+  return pen;
+}
+
+/** @param {CanvasRenderingContext2D} pen */
+export function clearCanvas(pen) {
+  pen.save();
+  pen.setTransform(1, 0, 0, 1, 0, 0);
+  pen.clearRect(0, 0, pen.canvas.width, pen.canvas.height);
+  pen.restore();
+}
+
+/** @type {Record<string, number[]>} */
+const POLYGONS = { "triangle-up": [3, -90], "triangle-down": [3, 90], diamond: [4, -90], square: [4, -45], pentagon: [5, -90], hexagon: [6, 0] };
+
+/** @param {any} pen a canvas context, or what records its calls
+ * @param {string} marker
+ * @param {number} x
+ * @param {number} y
+ * @param {number} size */
+export function markerPath(pen, marker, x, y, size) {
+  const r = size / 2;
+  pen.beginPath();
+  if (marker === "circle") {
+    pen.arc(x, y, r, 0, 2 * Math.PI);
+  } else if (marker === "star") {
+    for (let i = 0; i < 10; i++) {
+      const radius = i % 2 ? r * 0.42 : r * 1.15;
+      const angle = ((i * 36 - 90) * Math.PI) / 180;
+      pen.lineTo(x + radius * Math.cos(angle), y + radius * Math.sin(angle));
+    }
+    pen.closePath();
+  } else if (marker === "cross" || marker === "x") {
+    const turn = marker === "x" ? Math.PI / 4 : 0;
+    const w = r * 0.4;
+    for (const [a, b] of [[-w, -r], [w, -r], [w, -w], [r, -w], [r, w], [w, w], [w, r], [-w, r], [-w, w], [-r, w], [-r, -w], [-w, -w]]) {
+      pen.lineTo(x + a * Math.cos(turn) - b * Math.sin(turn), y + a * Math.sin(turn) + b * Math.cos(turn));
+    }
+    pen.closePath();
+  } else {
+    const [corners, first] = POLYGONS[marker] || POLYGONS.diamond;
+    const radius = r * (corners === 3 ? 1.25 : 1.15);
+    for (let i = 0; i < corners; i++) {
+      const angle = ((first + (i * 360) / corners) * Math.PI) / 180;
+      pen.lineTo(x + radius * Math.cos(angle), y + radius * Math.sin(angle));
+    }
+    pen.closePath();
+  }
+}
+
+/** @param {CanvasRenderingContext2D} pen
+ * @param {string} marker
+ * @param {number} x
+ * @param {number} y
+ * @param {number} size
+ * @param {string} fill
+ * @param {string} [edge]
+ * @param {number} [edgeWidth] */
+export function drawMarker(pen, marker, x, y, size, fill, edge, edgeWidth = 1.5) {
+  pen.setLineDash([]);
+  markerPath(pen, marker, x, y, size);
+  pen.fillStyle = fill;
+  pen.fill();
+  if (edge) {
+    pen.strokeStyle = edge;
+    pen.lineWidth = edgeWidth;
+    pen.stroke();
+  }
+}
+
+/** @param {CanvasRenderingContext2D} pen
+ * @param {number} x0
+ * @param {number} y0
+ * @param {number} x1
+ * @param {number} y1
+ * @param {string} color
+ * @param {string} halo
+ * @param {number} [thick] */
+export function drawArrow(pen, x0, y0, x1, y1, color, halo, thick = 2.2) {
+  const length = Math.hypot(x1 - x0, y1 - y0);
+  if (length < 2) return;
+  const ux = (x1 - x0) / length, uy = (y1 - y0) / length;
+  const wide = 4 + 1.2 * Math.max(0, thick - 2.2);
+  const head = Math.min(10 + 1.6 * (thick - 2.2), length);
+  pen.setLineDash([]);
+  for (const { style, width, grow } of [{ style: halo, width: thick + 2.8, grow: 2 }, { style: color, width: thick, grow: 0 }]) {
+    pen.strokeStyle = pen.fillStyle = style;
+    pen.lineWidth = width;
+    pen.beginPath();
+    pen.moveTo(x0, y0);
+    pen.lineTo(x1 - ux * head * 0.7, y1 - uy * head * 0.7);
+    pen.stroke();
+    pen.beginPath();
+    pen.moveTo(x1 + ux * grow, y1 + uy * grow);
+    pen.lineTo(x1 - ux * (head + grow) - uy * (wide + grow), y1 - uy * (head + grow) + ux * (wide + grow));
+    pen.lineTo(x1 - ux * (head + grow) + uy * (wide + grow), y1 - uy * (head + grow) - ux * (wide + grow));
+    pen.closePath();
+    pen.fill();
+  }
+}
+
+/** @param {CanvasRenderingContext2D} pen
+ * @param {string} text
+ * @param {number} x
+ * @param {number} y
+ * @param {{color: string, halo?: string, size?: number, weight?: string, align?: CanvasTextAlign, baseline?: CanvasTextBaseline}} options */
+export function drawText(pen, text, x, y, options) {
+  const { color, halo, size = 12, weight = "", align = "left", baseline = "middle" } = options;
+  pen.font = `${weight} ${size}px ${FONTS}`;
+  pen.textAlign = align;
+  pen.textBaseline = baseline;
+  if (halo) {
+    pen.setLineDash([]);
+    pen.strokeStyle = halo;
+    pen.lineWidth = 3.5;
+    pen.strokeText(text, x, y);
+  }
+  pen.fillStyle = color;
+  pen.fillText(text, x, y);
+}
+
+/** About `most` round numbers between low and high.
+ * @param {number} low
+ * @param {number} high
+ * @param {number} most
+ * @returns {number[]} */
+export function linearTicks(low, high, most) {
+  const rough = (high - low) / Math.max(1, most);
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].find((m) => m * power >= rough * 0.999) * power;
+  const found = [];
+  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + step * 1e-9; k++) {
+    found.push(Math.abs(k * step) < step * 1e-9 ? 0 : k * step);
+  }
+  return found;
+}
+
+/** Points along a path in pixels, from which labels keep away; null breaks the path.
+ * @param {(number[] | null)[]} places
+ * @returns {number[][]} */
+export function between(places, apart = 14, most = 20) {
+  /** @type {number[][]} */
+  const found = [];
+  places.forEach((place, i) => {
+    const before = places[i - 1];
+    if (!place || !before) return;
+    const pieces = Math.min(most, Math.ceil(Math.hypot(place[0] - before[0], place[1] - before[1]) / apart));
+    for (let k = 0; k < pieces; k++) found.push([before[0] + ((place[0] - before[0]) * k) / pieces, before[1] + ((place[1] - before[1]) * k) / pieces]);
+  });
+  return found;
+}
+
+/** The position of a label beside a point, inside the canvas and outside the boxes already taken.
+ * @param {CanvasRenderingContext2D} pen
+ * @param {string} text
+ * @param {number} x
+ * @param {number} y
+ * @param {number} size
+ * @param {number} width
+ * @param {number} height
+ * @param {number[][]} taken
+ * @param {number} [distance]
+ * @param {number[][]} [points]
+ * @returns {{cost: number, cx: number, cy: number, box: number[]}} */
+export function placeLabel(pen, text, x, y, size, width, height, taken, distance = 12, points = []) {
+  pen.font = `${size}px ${FONTS}`;
+  const w = pen.measureText(text).width + 6;
+  const h = size * 1.4;
+  const sides = [[1, 0], [-1, 0], [0, -1], [0, 1], [1, -1], [1, 1], [-1, -1], [-1, 1], [2.5, -2], [-2.5, -2], [2.5, 2], [-2.5, 2]];
+  let best = null;
+  for (const [right, down] of sides) {
+    const cx = x + Math.sign(right) * (w / 2) + right * distance;
+    const cy = y + Math.sign(down) * (h / 2) + down * distance;
+    const box = [cx - w / 2, cy - h / 2, cx + w / 2, cy + h / 2];
+    let cost = box[0] < 4 || box[1] < 4 || box[2] > width - 4 || box[3] > height - 4 ? 1000 : 0;
+    cost += Math.abs(right) + Math.abs(down);
+    for (const other of taken) {
+      const across = Math.min(box[2], other[2]) - Math.max(box[0], other[0]);
+      const along = Math.min(box[3], other[3]) - Math.max(box[1], other[1]);
+      if (across > 0 && along > 0) cost += 20 + across * along;
+    }
+    for (const [px, py] of points) if (px > box[0] && px < box[2] && py > box[1] && py < box[3]) cost += 3;
+    if (!best || cost < best.cost) best = { cost, cx, cy, box };
+  }
+  taken.push(best.box);
+  return best;
+}

@@ -1,0 +1,196 @@
+// The controls below the plots: play and scrub, and a row with two sliders for each optimizer.
+
+import { clearCanvas, drawMarker, fitCanvas } from "../../browser/static/drawing.js";
+import { fill, make, makeButton, put, showPlaying } from "../../browser/static/elements.js";
+import { NotchSlider } from "./notches.js";
+import { fillSelect, numberText } from "./numbers.js";
+
+/** From this number of optimizers on they are chips, and only the chosen one has its sliders. */
+const CHIPS = 4;
+/** @type {[number, string][]} */
+const SPEEDS = [[0.5, "½"], [1, "1"], [4, "4×"]];
+
+export class Controls {
+  /** @param {any} explorer */
+  constructor(explorer) {
+    this.explorer = explorer;
+    this.play = makeButton("▶\uFE0E", "play", () => explorer.toggle(), { class: "play", title: "play or pause (space)" });
+    this.scrub = make("input", { type: "range", min: "0", step: "1", "aria-label": "step", class: "scrub", on: { input: () => explorer.go(Number(this.scrub.value)) } });
+    this.step = make("b", { class: "step" });
+    this.of = make("span", { class: "of" });
+    this.speeds = SPEEDS.map(([speed, text]) => make("button", { type: "button", class: "speed", text, "aria-label": `speed ${text}`, on: { click: () => explorer.setSpeed(speed) } }));
+    this.add = make("select", { class: "add", "aria-label": "add an optimizer", on: { change: () => {
+      const kind = this.add.value;
+      this.add.value = "";
+      if (kind) explorer.addOptimizer(kind);
+    } } });
+    this.bar = make("div", { class: "bar" }, this.play, this.scrub, make("span", { class: "count" }, this.step, this.of), make("span", { class: "speeds" }, make("span", { class: "quiet", text: "speed" }), ...this.speeds), this.add);
+    this.caption = make("div", { class: "caption" });
+    this.chips = make("div", { class: "chips", role: "radiogroup", "aria-label": "optimizers" });
+    this.rows = make("div", { class: "rows", role: "group", "aria-label": "optimizers and their settings" });
+    /** @type {Map<string, any>} */
+    this.made = new Map();
+    this.names = this.chipNames = "";
+    this.element = make("div", { class: "controls" }, this.bar, this.caption, this.chips, this.rows);
+  }
+
+  /** Which optimizers have a row. */
+  get inRows() {
+    const { shown, selected } = this.explorer;
+    return shown.length < CHIPS ? shown : [selected];
+  }
+
+  update() {
+    const { explorer } = this;
+    const { state, shown, options } = explorer;
+    this.scrub.max = String(state.steps);
+    this.speeds.forEach((button, i) => button.setAttribute("aria-pressed", String(SPEEDS[i][0] === explorer.speed)));
+    this.add.hidden = explorer.network || (!explorer.model.alive && !explorer.addable().length);
+    fillSelect(this.add, [["", "+ add"], ...(explorer.model.alive ? options.classes : explorer.addable()).map((/** @type {string} */ name) => /** @type {[string, string]} */ ([name, name]))], "");
+    const rows = this.inRows;
+    const names = rows.map((/** @type {any} */ { entry }) => `${entry.name}|${explorer.second(entry)}`).join("\n");
+    if (names !== this.names) this.build(names, rows);
+    this.caption.hidden = explorer.network;
+    const kernel = explorer.kernelSaid();
+    this.caption.textContent = `loss after ${state.steps} steps at every notch; ○ best, hatched diverges${kernel && ` · ${kernel}`}`;
+    this.caption.title = kernel;
+    this.element.classList.toggle("ol-compact", rows.length === CHIPS - 1);
+    this.buildChips(shown);
+    for (const one of rows) this.drawRow(one);
+  }
+
+  /** @param {string} names
+   * @param {any[]} rows */
+  build(names, rows) {
+    const { explorer } = this;
+    this.names = names;
+    this.made.clear();
+    this.rows.replaceChildren(...rows.map(({ entry }) => {
+      const { name } = entry;
+      const second = explorer.second(entry);
+      const sample = make("canvas", { class: "sample", "aria-hidden": "true" });
+      const loss = make("span", { class: "row-loss" });
+      const button = make("button", { type: "button", class: "row-name", on: { click: () => explorer.set({ selected: name }) } }, sample, make("span", { class: "row-text" }, make("b", { text: name }), loss));
+      const rate = new NotchSlider({ label: `learning rate of ${name}`, choose: (i) => explorer.setRate(name, this.made.get(name).rates[i]), hover: (i) => this.hover(name, i, "") });
+      const rateValue = make("b", { class: "value" });
+      const parts = [button, make("span", { class: "label", text: "rate" }), rate.element, rateValue];
+      let other = null, otherValue = null;
+      if (second) {
+        other = new NotchSlider({ label: `${second} of ${name}`, choose: (i) => explorer.setSetting(name, second, this.made.get(name).seconds[i]), hover: (i) => this.hover(name, i, second) });
+        otherValue = make("b", { class: "value" });
+        parts.push(make("span", { class: "label second", text: second }), other.element, otherValue);
+      }
+      const remove = makeButton("×", `remove ${name}`, (event) => {
+        event.stopPropagation();
+        explorer.removeOptimizer(name);
+      }, { class: "remove" });
+      const row = make("div", { class: "row", on: { click: (/** @type {MouseEvent} */ event) => {
+        if (event.target === row) explorer.set({ selected: name });
+      } } }, ...parts, remove);
+      this.made.set(name, { row, sample, loss, rate, rateValue, other, otherValue, remove, rates: [], seconds: [] });
+      return row;
+    }));
+  }
+
+  /** @param {string} name
+   * @param {number} index
+   * @param {string} second */
+  hover(name, index, second) {
+    const { explorer } = this;
+    const one = explorer.shown.find((/** @type {any} */ each) => each.entry.name === name);
+    if (index < 0 || !one) explorer.showGhost(null);
+    else if (second) explorer.showGhost(one.entry, one.rate, { [second]: this.made.get(name).seconds[index] });
+    else explorer.showGhost(one.entry, this.made.get(name).rates[index]);
+  }
+
+  /** @param {any} one */
+  drawRow(one) {
+    const { explorer } = this;
+    const { state, engine, palette } = explorer;
+    const made = this.made.get(one.entry.name);
+    const chosen = one.entry.name === state.selected && explorer.shown.length > 1 && (explorer.view === "apart" || state.tab === "plane");
+    made.row.classList.toggle("ol-chosen", chosen);
+    made.row.querySelector(".ol-row-name").setAttribute("aria-pressed", String(one.entry.name === state.selected));
+    made.rate.element.hidden = explorer.network;
+    made.remove.hidden = explorer.network || explorer.shown.length < 2;
+    this.drawSample(made.sample, one);
+    const { first, second: other, height } = explorer.sliderSizes(explorer.second(one.entry));
+    const second = explorer.second(one.entry);
+    made.rates = explorer.ladder(one.entry);
+    const waiting = !one.run;
+    made.rate.draw({
+      values: made.rates, index: Math.max(0, made.rates.indexOf(one.rate)), finals: engine.finals(state, one.entry, one.rate, "learning_rate", made.rates),
+      floor: explorer.floor.floor, start: explorer.startLoss, color: one.color, palette, width: first, height, disabled: explorer.network,
+    });
+    put(made.rateValue, explorer.network && made.rates.length < 2 ? numberText(one.rate, 6) : numberText(one.rate, 6));
+    if (second) {
+      made.seconds = explorer.secondNotches(one.entry);
+      const value = one.entry.settings[second];
+      made.other.draw({
+        values: made.seconds, index: Math.max(0, made.seconds.indexOf(value)), finals: engine.finals(state, one.entry, one.rate, second, made.seconds),
+        floor: explorer.floor.floor, start: explorer.startLoss, color: one.color, palette, width: other, height, disabled: waiting && !explorer.model.alive,
+      });
+      put(made.otherValue, numberText(value, 6));
+    }
+  }
+
+  /** @param {HTMLCanvasElement} canvas
+   * @param {any} one */
+  drawSample(canvas, one) {
+    const pen = fitCanvas(canvas, 46, 18);
+    clearCanvas(pen);
+    pen.strokeStyle = one.color;
+    pen.lineWidth = 2.8;
+    pen.setLineDash(one.style.dash);
+    pen.beginPath();
+    pen.moveTo(1, 9);
+    pen.lineTo(45, 9);
+    pen.stroke();
+    drawMarker(pen, one.style.marker, 23, 9, 14, one.color, this.explorer.palette.paper);
+  }
+
+  /** @param {any[]} shown */
+  buildChips(shown) {
+    const { explorer } = this;
+    this.chips.hidden = shown.length < CHIPS;
+    if (this.chips.hidden) return;
+    const names = shown.map(({ entry }) => entry.name).join("\n");
+    if (names !== this.chipNames) {
+      this.chipNames = names;
+      this.chips.replaceChildren(...shown.map(({ entry }) => make("button", {
+        type: "button", class: "chip", role: "radio", "data-name": entry.name,
+        on: { click: () => explorer.set({ selected: entry.name }) },
+      }, make("canvas", { class: "sample", "aria-hidden": "true" }), make("span", { text: entry.name }), make("span", { class: "row-loss" }))));
+    }
+    [...this.chips.children].forEach((chip, i) => {
+      chip.setAttribute("aria-checked", String(shown[i].entry.name === explorer.state.selected));
+      this.drawSample(chip.querySelector("canvas"), shown[i]);
+    });
+  }
+
+  /** The numbers at the cursor. */
+  updateCursor() {
+    const { explorer } = this;
+    const { state, shown } = explorer;
+    put(this.step, `step ${state.step}`);
+    put(this.of, ` of ${state.steps}`);
+    if (Number(this.scrub.value) !== state.step) this.scrub.value = String(state.step);
+    fill(this.scrub);
+    showPlaying(this.play, explorer.playing);
+    for (const one of shown) {
+      const text = this.lossText(one);
+      const made = this.made.get(one.entry.name);
+      if (made) put(made.loss, text);
+      const chip = this.chips.hidden ? null : [...this.chips.children].find((each) => each.dataset.name === one.entry.name);
+      if (chip) put(chip.lastElementChild, text.replace("loss ", ""));
+    }
+  }
+
+  /** @param {any} one */
+  lossText({ run }) {
+    if (!run) return "waiting for the kernel";
+    const { step } = this.explorer.state;
+    if (run.stopped >= 0 && step >= run.stopped) return run.why || "ended";
+    return `loss ${numberText(run.loss[Math.min(step, run.loss.length - 1)])}`;
+  }
+}

@@ -1,0 +1,357 @@
+// The runs of all optimizers: computed here by the captured surface and rules, or as the kernel sent
+// them. Both have one form.
+
+import { bytesOf } from "../../browser/static/page_model.js";
+
+/** An optimizer of the state.
+ * @typedef {{name: string, kind: string, settings: Record<string, any>, rate: number | null, around: Record<string, any>}} Entry */
+
+/** One run: rows of steps. Row k of `path` and `loss` is before step k + 1, other rows are of step k + 1.
+ * @typedef {object} Run
+ * @property {number} n coordinates
+ * @property {number} steps
+ * @property {number} last the last step with a point
+ * @property {number} stopped the step at which it ended, or -1
+ * @property {string} why how it ended
+ * @property {boolean} live whether it was computed here
+ * @property {Float64Array | null} path
+ * @property {Float64Array} loss
+ * @property {Float64Array} gradient
+ * @property {Float64Array} update
+ * @property {Record<string, Float64Array>} slots
+ * @property {Record<string, Float64Array>} terms
+ * @property {number} finalLoss */
+
+const MOST_KEPT = 400;
+
+/** The module of a page's own surfaces and rules; a browser never drops a module, so each is loaded once.
+ * @param {string} source
+ * @param {string} key
+ * @returns {Promise<any>} */
+function program(source, key) {
+  const page = /** @type {any} */ (globalThis);
+  const loaded = (page.optlabPrograms ??= {});
+  loaded[key] ??= import(URL.createObjectURL(new Blob([source], { type: "text/javascript" })));
+  return loaded[key];
+}
+
+export class Engine {
+  constructor() {
+    /** @type {any} */
+    this.program = null;
+    /** @type {any} */
+    this.given = {};
+    /** @type {Map<string, any>} */
+    this.kept = new Map();
+  }
+
+  /** Take what the page holds, or what the kernel sent.
+   * @param {any} given */
+  async take(given) {
+    this.given = given;
+    this.kept.clear();
+    this.program = given.program ? await program(given.program, given.programKey) : null;
+    this.numbers = given.recorded ? new Float32Array(bytesOf(given.recorded.numbers).buffer) : null;
+    this.noise = given.noise ? new Float64Array(bytesOf(given.noise).buffer) : null;
+    /** @type {Map<string, any>} */
+    this.recorded = new Map((given.recorded ? given.recorded.optimizers : []).map((/** @type {any} */ one) => [one.name, one]));
+  }
+
+  /** @param {string} problem */
+  surface(problem) {
+    return this.given.problems[problem];
+  }
+
+  /** Value and slopes at a point, or null where the function was not captured.
+   * @param {string} problem
+   * @returns {((point: ArrayLike<number>) => number[]) | null} */
+  evaluator(problem) {
+    const known = this.program && this.program.surfaces[problem];
+    return known ? known.evaluate : null;
+  }
+
+  /** The name of the rule of an optimizer in the program, or "".
+   * @param {Entry} entry */
+  ruleKey(entry) {
+    const wrapped = entry.around && entry.around.kind ? `${entry.kind}|${entry.around.kind}` : entry.kind;
+    const { rules = {}, own = {} } = this.given;
+    const key = own[entry.name] === entry.kind ? `own|${entry.name}|${(entry.around || {}).kind || ""}` : wrapped;
+    return this.program && key in rules ? key : "";
+  }
+
+  /** @param {Entry} entry */
+  rule(entry) {
+    const key = this.ruleKey(entry);
+    if (key) return this.given.rules[key];
+    const known = this.recorded.get(entry.name);
+    return known && known.kind === entry.kind ? known : null;
+  }
+
+  /** The settings that a run takes.
+   * @param {Entry} entry
+   * @param {number} rate
+   * @param {Record<string, any>} more */
+  settings(entry, rate, more) {
+    const { kind, ...around } = entry.around || {};
+    const given = { ...entry.settings, ...around, ...more, learning_rate: rate };
+    const parts = this.program.optimizers[this.ruleKey(entry)].parts;
+    return Object.fromEntries(Object.entries(given).filter(([name]) => parts.some((/** @type {any} */ part) => name in part.settings)));
+  }
+
+  /** Why a run cannot be computed here; "" if it can.
+   * @param {any} state
+   * @param {Entry} entry */
+  whyNot(state, entry) {
+    const key = JSON.stringify(["can", state.problem, state.steps, state.seed, entry.name, entry.kind, entry.settings, entry.around]);
+    return this.keep(key, () => {
+      if (!this.evaluator(state.problem)) return "the function could not be captured";
+      if (!this.ruleKey(entry)) return `${entry.kind}${entry.around.kind ? ` inside ${entry.around.kind}` : ""} is not in this page`;
+      const { noise } = this.conditions(state);
+      if (noise && state.seed !== this.given.seed) return `the noise of seed ${state.seed} is not in this page`;
+      try {
+        const surface = this.surface(state.problem);
+        const most = this.program.optimizers[this.ruleKey(entry)].steps;
+        if (state.steps > most) return `this page has at most ${most} steps`;
+        this.program.run(this.ruleKey(entry), { surface: state.problem, start: surface.start, steps: 1, settings: this.settings(entry, 0.01, {}) });
+        return "";
+      } catch (error) {
+        return String(/** @type {Error} */ (error).message);
+      }
+    });
+  }
+
+  /** @param {any} state */
+  conditions(state) {
+    const surface = this.surface(state.problem);
+    const sigma = state.noise ?? (surface ? surface.noise : 0) ?? 0;
+    return { sigma, noise: sigma > 0 ? this.noise : null };
+  }
+
+  /** @param {string} key
+   * @param {() => any} make */
+  keep(key, make) {
+    if (!this.kept.has(key)) {
+      if (this.kept.size > MOST_KEPT) for (const old of [...this.kept.keys()].slice(0, MOST_KEPT / 2)) this.kept.delete(old);
+      this.kept.set(key, make());
+    }
+    return this.kept.get(key);
+  }
+
+  /** @param {any} state
+   * @param {Entry} entry
+   * @param {number} rate
+   * @param {Record<string, any>} more */
+  raw(state, entry, rate, more) {
+    const { sigma, noise } = this.conditions(state);
+    return this.program.run(this.ruleKey(entry), {
+      surface: state.problem, start: state.start, steps: state.steps, noise, sigma,
+      settings: this.settings(entry, rate, more),
+    });
+  }
+
+  /** A run, or null if neither this page nor the kernel has computed it.
+   * @param {any} state
+   * @param {Entry} entry
+   * @param {number} rate
+   * @param {Record<string, any>} [more] settings that differ
+   * @returns {Run | null} */
+  run(state, entry, rate, more = {}) {
+    const key = JSON.stringify(["run", state.problem, state.start, state.steps, state.seed, state.noise, entry.name, entry.kind, entry.settings, entry.around, rate, more]);
+    return this.keep(key, () => {
+      if (this.whyNot(state, entry)) return Object.keys(more).length ? null : this.recordedRun(state, entry, rate);
+      try {
+        return this.liveRun(state, this.raw(state, entry, rate, more), state.start.length);
+      } catch {
+        return null; // a notch that was not written into this page
+      }
+    });
+  }
+
+  /** @param {any} state
+   * @param {any} found
+   * @param {number} n
+   * @returns {Run} */
+  liveRun(state, found, n) {
+    const { path, loss, gradient, slots, fast, stopped, finalLoss } = found;
+    const last = stopped < 0 ? state.steps : stopped;
+    const update = new Float64Array(state.steps * n).fill(NaN);
+    for (let i = 0; i < last * n; i++) update[i] = (fast ? fast[i] : path[i + n]) - path[i];
+    const why = stopped < 0 ? "" : `diverged at step ${stopped}`;
+    const terms = fast ? { fast } : {};
+    return { n, steps: state.steps, last, stopped, why, live: true, path, loss, gradient, update, slots, terms, finalLoss };
+  }
+
+  /** @param {any} state
+   * @param {Entry} entry
+   * @param {number} rate
+   * @returns {Run | null} */
+  recordedRun(state, entry, rate) {
+    const known = this.recorded.get(entry.name);
+    const { recorded } = this.given;
+    if (!known || (!this.given.network && conditionsKey(recorded.state) !== conditionsKey(state)) || !sameEntry(known, entry)) return null;
+    const at = known.rates.indexOf(rate);
+    if (at < 0) return null;
+    const { steps, base } = recorded;
+    /** @param {string} name
+     * @param {number} [add] */
+    const rows = (name, add = 0) => {
+      if (!known.arrays[name]) return null;
+      const [offset, count, width] = known.arrays[name];
+      const size = count * width;
+      return Float64Array.from(this.numbers.subarray(offset + at * size, offset + (at + 1) * size), (x) => x + add);
+    };
+    const named = (/** @type {string[]} */ names, /** @type {string} */ prefix) => Object.fromEntries(names.map((name) => [name, rows(`${prefix}.${name}`)]));
+    const stopped = known.stopped[at], last = stopped < 0 ? steps : stopped;
+    const loss = rows("loss", base), n = known.arrays.gradient[2];
+    return {
+      n, steps, last, stopped, why: known.why[at], live: false, path: rows("point"), loss, gradient: rows("gradient"), update: rows("update"),
+      slots: named(known.slots, "new"), terms: named(known.terms, "term"), finalLoss: loss[Math.min(last, loss.length - 1)],
+    };
+  }
+
+  /** The loss after the last step at each notch of a setting: null where it diverges, undefined where
+   * it is not known. A run diverges that is not finite any more, or ends a thousand times as high above
+   * the minimum as it began.
+   * @param {any} state
+   * @param {Entry} entry
+   * @param {number} rate
+   * @param {string} setting
+   * @param {number[]} notches
+   * @returns {(number | null | undefined)[]} */
+  finals(state, entry, rate, setting, notches) {
+    const key = JSON.stringify(["finals", state.problem, state.start, state.steps, state.seed, state.noise, entry.name, entry.kind, entry.settings, entry.around, setting === "learning_rate" ? 0 : rate, setting, notches]);
+    const evaluate = this.evaluator(state.problem);
+    const minimum = this.surface(state.problem)?.minimum;
+    const above = evaluate && typeof minimum === "number" ? evaluate(state.start)[0] - minimum : NaN;
+    const highest = above > 0 ? minimum + 1000 * above : Infinity;
+    const ended = (/** @type {any} */ run) => (run.stopped < 0 && Number.isFinite(run.finalLoss) && run.finalLoss <= highest ? run.finalLoss : null);
+    return this.keep(key, () => notches.map((value) => {
+      if (!this.whyNot(state, entry)) {
+        try {
+          return ended(setting === "learning_rate" ? this.raw(state, entry, value, {}) : this.raw(state, entry, rate, { [setting]: value }));
+        } catch {
+          return undefined;
+        }
+      }
+      if (setting !== "learning_rate") return undefined;
+      const run = this.recordedRun(state, entry, value);
+      return run ? ended(run) : undefined;
+    }));
+  }
+
+  /** The mean of log10(loss - floor) over a run; infinite if it diverges. The kernel's own criterion.
+   * @param {any} state
+   * @param {Entry} entry
+   * @param {number} rate
+   * @param {number} floor */
+  criterion(state, entry, rate, floor) {
+    const run = this.run(state, entry, rate);
+    if (!run || run.stopped >= 0) return Infinity;
+    let sum = 0;
+    for (let k = 0; k <= run.steps; k++) sum += Math.log10(Math.max(run.loss[k] - floor, 0) + 1e-12);
+    return Number.isFinite(sum) ? sum / (run.steps + 1) : Infinity;
+  }
+
+  /** The known minimum of a problem, or the lowest loss of all runs; and whether it is known. Where the
+   * rates were chosen by hand, these runs are enough.
+   * @param {any} state
+   * @param {number[]} ladder
+   * @returns {{floor: number, known: boolean}} */
+  floor(state, ladder) {
+    const key = JSON.stringify(["floor", state.mode, state.problem, state.start, state.steps, state.seed, state.noise, state.optimizers]);
+    return this.keep(key, () => {
+      let lowest = Infinity;
+      for (const entry of state.optimizers) {
+        const own = entry.rate === null ? [] : [entry.rate];
+        for (const rate of new Set(state.mode === "custom" && own.length ? own : [...ladder, ...own])) {
+          const run = this.run(state, entry, rate);
+          if (run) for (const loss of run.loss) if (loss < lowest) lowest = loss;
+        }
+      }
+      const minimum = this.surface(state.problem)?.minimum ?? null;
+      const known = minimum !== null && lowest >= minimum - 1e-9 * Math.max(1, Math.abs(minimum));
+      return { floor: known ? minimum : lowest, known };
+    });
+  }
+}
+
+/** What recorded runs depend on besides their optimizer.
+ * @param {any} state */
+export const conditionsKey = (state) => JSON.stringify([state.problem, state.start, state.steps, state.seed, state.noise ?? null]);
+
+/** @param {any} known
+ * @param {Entry} entry */
+const sameEntry = (known, entry) =>
+  known.kind === entry.kind && JSON.stringify(known.entry.settings) === JSON.stringify(entry.settings) &&
+  JSON.stringify(known.entry.around) === JSON.stringify(entry.around);
+
+/** The angle between two vectors in degrees; NaN if one of them is zero.
+ * @param {number[]} u
+ * @param {number[]} v */
+export function angleBetween(u, v) {
+  const a = Math.max(...u.map(Math.abs));
+  const b = Math.max(...v.map(Math.abs));
+  if (!(a > 0) || !(b > 0)) return NaN;
+  const p = u.map((x) => x / a);
+  const q = v.map((x) => x / b);
+  const dot = p.reduce((sum, x, i) => sum + x * q[i], 0);
+  const cosine = dot / (Math.hypot(...p) * Math.hypot(...q));
+  return (Math.acos(Math.max(-1, Math.min(1, cosine))) * 180) / Math.PI;
+}
+
+/** A series over steps 0 to n, NaN where it has no value.
+ * @param {Run} run
+ * @param {string} what loss, length, angle, or the name of a slot, a term, `gradient` or `point`
+ * @param {number} coordinate
+ * @returns {Float64Array | null} */
+export function seriesOf(run, what, coordinate) {
+  const { n, steps } = run;
+  const out = new Float64Array(steps + 1).fill(NaN);
+  if (what === "loss") {
+    out.set(run.loss.subarray(0, steps + 1));
+    return out;
+  }
+  const row = (/** @type {Float64Array} */ rows, /** @type {number} */ k) => Array.from(rows.subarray(k * n, (k + 1) * n));
+  if (what === "length" || what === "angle") {
+    for (let k = 0; k < steps; k++) {
+      const u = row(run.update, k);
+      out[k + 1] = what === "length" ? Math.hypot(...u) : angleBetween(u, row(run.gradient, k).map((x) => -x));
+    }
+    return out;
+  }
+  const bare = what.replace(/^(new|term)\./, "");
+  const rows = bare === "point" ? run.path : bare === "gradient" ? run.gradient : bare === "update" ? run.update : run.slots[bare] || run.terms[bare];
+  if (!rows) return null;
+  const shift = bare === "point" ? 0 : 1;
+  const c = Math.min(coordinate, n - 1);
+  for (let k = 0; k + shift <= steps && k * n + c < rows.length; k++) out[k + shift] = rows[k * n + c];
+  return out;
+}
+
+/** Every number of step `step` (from 1), by its name in the rows.
+ * @param {Run} run
+ * @param {any} rule
+ * @param {Entry} entry
+ * @param {number} rate
+ * @param {number} step
+ * @param {number} c coordinate
+ * @returns {Record<string, number>} */
+export function valuesOf(run, rule, entry, rate, step, c) {
+  const at = step - 1, { n } = run;
+  const one = (/** @type {Float64Array} */ rows, when = at) => rows[when * n + c];
+  /** @type {Record<string, number>} */
+  const values = {
+    t: step, raw: one(run.gradient), g: one(run.terms.used_gradient || run.gradient), p: one(run.path),
+    "p.new": run.terms.fast ? one(run.terms.fast) : one(run.path, step),
+  };
+  for (const [name, value] of Object.entries({ ...entry.settings, ...entry.around })) values[`h.${name}`] = Number(value);
+  values["h.learning_rate"] = rate;
+  if (!(run.live && "update" in rule.computed)) values.update = one(run.update);
+  for (const [slot, rows] of Object.entries(run.slots)) {
+    values[`new.${slot}`] = one(rows);
+    // A slot without a value of its own starts with the weights.
+    values[`old.${slot}`] = at ? one(rows, at - 1) : (rule.initial[slot] ?? one(run.path, 0));
+  }
+  for (const [term, rows] of Object.entries(run.terms)) values[`term.${term}`] = one(rows);
+  return values;
+}

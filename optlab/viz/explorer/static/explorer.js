@@ -1,0 +1,564 @@
+// The explorer: its state, what a hand changes, the kernel where there is one, and the order of drawing.
+
+import { make } from "../../browser/static/elements.js";
+import { bytesOf } from "../../browser/static/page_model.js";
+import { listenWeakly } from "../../browser/static/widget.js";
+import { TakeApart } from "./apart.js";
+import { Changes } from "./changes.js";
+import { Controls } from "./controls.js";
+import { MapPanel } from "./hands.js";
+import { Menu, download, pythonOf } from "./menu.js";
+import { numberText } from "./numbers.js";
+import { Plot } from "./plot.js";
+
+const NAMED_KEYS = ["loss", "memory", "length", "angle", "plane"];
+/** @param {string} color
+ * @param {string} other
+ * @param {number} share of the other */
+function mixed(color, other, share) {
+  const part = (/** @type {string} */ text, /** @type {number} */ i) => parseInt(text.slice(i, i + 2), 16);
+  return `rgb(${[1, 3, 5].map((i) => Math.round(part(color, i) * (1 - share) + part(other, i) * share)).join(" ")})`;
+}
+
+export class Explorer extends Changes {
+  /** @param {any} model
+   * @param {HTMLElement} element */
+  constructor(model, element) {
+    super(model);
+    this.due = new Set();
+    this.frame = 0;
+    /** @type {Map<string, any>} */
+    this.timers = new Map();
+    this.playing = false;
+    this.generation = 0;
+    this.asked = 0;
+    /** @type {number[]} */
+    this.frameTimes = [];
+    this.problemKey = this.lastHeights = "";
+    this.map = this.network ? null : new MapPanel(this);
+    this.plot = new Plot(this);
+    this.apart = new TakeApart(this);
+    this.controls = new Controls(this);
+    this.menu = new Menu(this);
+    this.build(element);
+    this.listen();
+    this.restore();
+    this.opening = this.take(model.get("given")).then(() => this.sync());
+  }
+
+  /** @param {HTMLElement} element */
+  build(element) {
+    this.claim = make("h3", { class: "claim" });
+    this.modes = [["look", "Look"], ["apart", "Take apart"]].map(([view, text]) => make("button", { type: "button", class: "mode", text, on: { click: () => this.setView(view) } }));
+    this.switch = make("div", { class: "modes", role: "group", "aria-label": "mode", hidden: this.network }, ...this.modes);
+    this.header = make("div", { class: "header" }, this.claim, this.switch, this.menu.button);
+    this.problem = make("select", { class: "problem", "aria-label": "what is shown", on: { change: () => this.chooseScene(this.problem.value) } });
+    if (this.map) this.map.element.append(this.problem);
+    this.message = make("p", { class: "message", role: "alert", hidden: true });
+    this.left = make("div", { class: "left" }, this.map && this.map.element);
+    this.right = make("div", { class: "right" }, this.plot.element, this.apart.element);
+    this.body = make("div", { class: "body" }, this.left, this.right);
+    this.live = make("div", { class: "hidden", "aria-live": "polite" });
+    this.table = make("table", { class: "hidden" });
+    this.root = make("div", { class: "optlab-explorer", role: "group", "aria-label": "optlab explorer", tabindex: "-1" }, this.header, this.menu.panel, this.menu.help, this.message, this.body, this.controls.element, this.live, this.table);
+    this.root.explorer = this;
+    this.mount(element, STYLE);
+  }
+
+  listen() {
+    super.listen();
+    this.onModel("change:state", () => this.adopt(this.model.get("state")));
+    this.onModel("msg:custom", (message) => this.onAnswer(message));
+    this.onModel("alive", () => {
+      this.say(this.model.orphaned ? "The kernel of this page is gone. What it has computed stays alive; run the cell again for the rest." : "");
+      if (this.model.alive) this.sync();
+      this.later("all");
+    });
+    this.on(this.root, "pointerdown", (event) => {
+      const path = event.composedPath();
+      if (!this.menu.panel.hidden && !path.includes(this.menu.panel) && !path.includes(this.menu.button)) this.menu.toggle(false);
+    });
+    this.cleanup.push(listenWeakly(document, "fullscreenchange", this, "resized"));
+  }
+
+  destroy() {
+    this.pause();
+    cancelAnimationFrame(this.frame);
+    for (const timer of this.timers.values()) clearTimeout(timer);
+    this.dead = true;
+    delete this.root.explorer;
+    super.destroy();
+    this.shown = [];
+  }
+
+  /** Take runs, surfaces and rules, from the page or from the kernel.
+   * @param {any} given */
+  async take(given) {
+    await this.engine.take(given);
+    if (this.dead) return;
+    this.heights = given.heights ? { ...given.heights, values: new Float32Array(bytesOf(given.heights.values).buffer) } : null;
+    this.generation++;
+    this.refresh();
+    this.ready = true;
+    this.later("all");
+  }
+
+  // The kernel -------------------------------------------------------------------------------------
+
+  /** Ask the kernel. A newer question replaces one that waits.
+   * @param {string} action
+   * @param {any} value */
+  ask(action, value) {
+    if (!this.model.alive) {
+      this.say("That needs a kernel: run the cell again.");
+      return;
+    }
+    if (this.inFlight) {
+      this.waiting = { action, value };
+      return;
+    }
+    this.inFlight = ++this.asked;
+    this.root.setAttribute("aria-busy", "true");
+    this.model.send({ generation: this.inFlight, action, value, state: this.state });
+    clearTimeout(this.timers.get("slow"));
+    this.timers.set("slow", setTimeout(() => this.inFlight && this.waitingSaid(action, value), 500));
+  }
+
+  /** @param {string} action
+   * @param {any} value */
+  waitingSaid(action, value) {
+    this.say(`${action === "add" ? `Adding ${value}` : "The kernel is computing"} …`);
+    this.message.append(make("button", { type: "button", class: "link", text: "cancel", on: { click: () => {
+      this.inFlight = 0; // its answer will be one that nobody waits for
+      this.waiting = null;
+      this.root.removeAttribute("aria-busy");
+      this.say("");
+      this.undo();
+    } } }));
+  }
+
+  /** @param {any} message */
+  async onAnswer(message) {
+    if (!message || message.page) return;
+    if (message.file) {
+      this.answered(message);
+      download(message.file, message.type, [bytesOf(message.content)]);
+      return;
+    }
+    if (message.generation && message.generation !== this.inFlight) return; // nobody waits for it any more
+    const mine = Boolean(message.generation);
+    const newer = mine && this.waiting;
+    if (message.given) await this.take(message.given);
+    if (this.dead) return;
+    if (message.state && !newer) this.state = { ...message.state, ...(mine ? { step: this.state.step, theme: this.state.theme, text_size: this.state.text_size, view: this.state.view, tab: this.state.tab } : {}) };
+    if (mine) this.answered(message);
+    if (message.error) {
+      this.say(message.error);
+      const before = this.past.pop();
+      if (before) this.state = JSON.parse(before);
+    }
+    this.refresh();
+    this.later("all");
+    if (!message.error) this.sync();
+  }
+
+  /** @param {any} message */
+  answered(message) {
+    this.inFlight = 0;
+    clearTimeout(this.timers.get("slow"));
+    this.root.removeAttribute("aria-busy");
+    if (!message.error) this.say("");
+    const next = this.waiting;
+    this.waiting = null;
+    if (next) this.ask(next.action, next.value);
+  }
+
+  /** Python has set the state.
+   * @param {any} state */
+  adopt(state) {
+    if (this.inFlight || JSON.stringify(state) === JSON.stringify(this.state)) return;
+    const before = this.state;
+    this.state = structuredClone(state);
+    if (!this.network && (!this.engine.surface(state.problem) || this.missing())) {
+      this.state = before; // its runs come with a message
+      return;
+    }
+    if (this.map && before.problem !== state.problem) this.map.fitted = "";
+    this.hint = false;
+    this.refresh();
+    this.later("all");
+  }
+
+  /** Bars and headline follow a start that is dragged once it rests: the paths come first. */
+  rowsLater() {
+    clearTimeout(this.timers.get("rows"));
+    this.timers.set("rows", setTimeout(() => this.later("all"), 90));
+  }
+
+  /** @param {string} text */
+  say(text) {
+    this.message.textContent = text;
+    this.message.hidden = !text;
+  }
+
+  /** Tell the kernel, the page's address and the tab what is shown, at most every 100 ms. */
+  sync() {
+    if (this.timers.has("sync")) return;
+    this.timers.set("sync", setTimeout(() => {
+      this.timers.delete("sync");
+      if (this.dead || this.inFlight) return;
+      const state = structuredClone(this.state);
+      this.model.set("state", state);
+      this.model.save_changes();
+      this.keep(state);
+    }, 100));
+  }
+
+  /** Keep the state in the address of a page of its own, or in the tab for an output.
+   * @param {any} state */
+  keep(state) {
+    const diff = Object.fromEntries(Object.entries(state).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(this.opened[name])));
+    const text = Object.keys(diff).length ? JSON.stringify(diff) : "";
+    try {
+      if (!this.model.isStatic) sessionStorage.setItem(`optlab ${this.model.place}`, text);
+      else if (decodeURIComponent(location.hash.slice(1)) !== text) history.replaceState(null, "", text ? `#${encodeURIComponent(text)}` : location.pathname + location.search);
+    } catch {
+      // a page from a file or in a frame may not keep anything
+    }
+  }
+
+  /** Take up the state that was kept. */
+  restore() {
+    try {
+      const text = this.model.isStatic ? decodeURIComponent(location.hash.slice(1)) : sessionStorage.getItem(`optlab ${this.model.place}`);
+      const kept = text && text.startsWith("{") ? JSON.parse(text) : {};
+      for (const name of Object.keys(kept)) if (name in this.state) this.state[name] = kept[name];
+      if (Object.keys(kept).length) this.hint = false;
+    } catch {
+      // nothing was kept, or not by this version
+    }
+  }
+
+  async copyPython() {
+    const text = pythonOf(this.state, this.options, this.engine.given.ownName);
+    this.menu.toggle(false);
+    try {
+      await navigator.clipboard.writeText(text);
+      this.say("Copied as Python.");
+    } catch {
+      this.say("");
+    }
+    this.message.hidden = false;
+    this.message.append(make("textarea", { class: "code", readonly: true, rows: Math.min(9, text.split("\n").length), "aria-label": "the state as Python", text }), make("button", { type: "button", class: "link", text: "close", on: { click: () => this.say("") } }));
+    this.message.querySelector("textarea").select();
+  }
+
+  /** Save a page that opens on what is shown now. */
+  async savePage() {
+    const outer = this.host.closest("[data-ol]");
+    const data = outer && outer.querySelector('script[type="application/json"]');
+    if (!data) {
+      this.ask("html", null);
+      return;
+    }
+    const boot = outer.querySelector('script[type="module"]').textContent.replaceAll(`"${this.model.place}"`, (/** @type {string} */ found) => (this.model.place ? '""' : found));
+    const stored = JSON.stringify({ state: this.state, options: this.options, given: this.engine.given });
+    const stream = new Blob([stored]).stream().pipeThrough(new CompressionStream("gzip"));
+    const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
+    let binary = "";
+    for (let i = 0; i < bytes.length; i += 8192) binary += String.fromCharCode(...bytes.subarray(i, i + 8192));
+    const packed = JSON.stringify({ app: JSON.parse(data.textContent).app, stored: btoa(binary) });
+    const tag = (/** @type {string} */ type, /** @type {string} */ text) => `<script type="${type}">${text}</scr${"ipt"}>`;
+    const page = `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>optlab</title><style>body{margin:0;padding:12px;background:#eceef1}@media (prefers-color-scheme: dark){body{background:#0d1014}}</style></head><body><div data-ol="${outer.dataset.ol}">${tag("application/json", packed)}${tag("module", boot)}</div></body></html>`;
+    download("optlab-explorer.html", "text/html", [page]);
+  }
+
+  get isFull() {
+    return document.fullscreenElement === this.host;
+  }
+
+  fullScreen() {
+    if (this.isFull) document.exitFullscreen();
+    else this.host.requestFullscreen?.();
+    this.menu.toggle(false);
+  }
+
+  // Time -----------------------------------------------------------------------------------------
+
+  /** @param {number} step */
+  go(step) {
+    const to = Math.max(this.view === "apart" ? 1 : 0, Math.min(this.state.steps, step));
+    if (to === this.state.step) return;
+    const hinted = this.hint;
+    this.forgetHint();
+    this.state.step = to;
+    this.later(hinted ? "paths" : "cursor");
+    this.sync();
+    clearTimeout(this.timers.get("words"));
+    this.timers.set("words", setTimeout(() => !this.dead && this.updateWords(), 300));
+  }
+
+  toggle() {
+    if (this.playing) this.pause();
+    else this.start();
+  }
+
+  start() {
+    if (this.state.step >= this.state.steps) this.go(0);
+    this.playing = true;
+    this.forgetHint();
+    this.later("cursor");
+    if (window.matchMedia("(prefers-reduced-motion: reduce)").matches) {
+      const stride = Math.max(1, Math.round(this.state.steps / 10));
+      this.timers.set("play", setInterval(() => this.advance(this.state.step + stride), 700));
+      return;
+    }
+    let at = this.state.step, before = 0;
+    this.frameTimes = [];
+    const tick = (/** @type {number} */ now) => {
+      if (!this.playing || this.dead) return;
+      const speed = this.speed * Math.max(8, this.state.steps / 10); // steps per second
+      if (before) {
+        this.frameTimes.push(now - before);
+        at += ((now - before) / 1000) * speed;
+        if (Math.abs(at - this.state.step) > speed / 2 + 2) at = this.state.step; // moved by hand
+      }
+      before = now;
+      this.advance(Math.floor(at));
+      this.playFrame = requestAnimationFrame(tick);
+    };
+    this.playFrame = requestAnimationFrame(tick);
+  }
+
+  /** @param {number} step */
+  advance(step) {
+    if (step > this.state.step) this.go(step);
+    if (step >= this.state.steps) this.pause();
+  }
+
+  pause() {
+    this.playing = false;
+    cancelAnimationFrame(this.playFrame);
+    clearInterval(this.timers.get("play"));
+    if (this.root && !this.dead) this.later("cursor");
+  }
+
+  // Drawing --------------------------------------------------------------------------------------
+
+  /** Draw at the next frame: "all", "size", "theme", "paths" (the runs), "cursor" (the step), "top".
+   * @param {string} what */
+  later(what) {
+    this.due.add(what);
+    if (this.frame || this.dead) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      if (!this.dead && this.ready) this.draw();
+    });
+  }
+
+  resized() {
+    this.later("size");
+  }
+
+  themed() {
+    this.later("theme");
+  }
+
+  layOut() {
+    const { root, state } = this;
+    const width = root.clientWidth;
+    if (!width) return false;
+    const size = state.text_size;
+    root.style.setProperty("--size", String(size));
+    this.layout = width >= 860 * size ? "wide" : width >= 640 * size ? "middle" : "narrow";
+    for (const name of ["wide", "middle", "narrow"]) root.classList.toggle(`ol-${name}`, name === this.layout);
+    root.classList.toggle("ol-apart-view", this.view === "apart");
+    root.classList.toggle("ol-network", this.network);
+    const room = this.body.clientWidth;
+    this.room = room;
+    let tall = this.layout === "wide" ? Math.max(300, Math.min(368, 0.365 * width)) : this.layout === "middle" ? 320 : Math.max(240, Math.min(420, 0.82 * room));
+    if (this.isFull) {
+      const rest = this.header.offsetHeight + this.controls.element.offsetHeight + 60;
+      if (this.layout !== "narrow") tall = Math.max(tall, window.innerHeight - rest);
+    }
+    tall = Math.round(tall);
+    const apart = this.view === "apart" && this.map;
+    this.plot.element.hidden = Boolean(apart);
+    this.apart.element.hidden = !apart;
+    const narrow = this.layout === "narrow" || this.network;
+    const left = narrow ? room : Math.round(room * (apart ? 0.33 : this.layout === "wide" ? 0.6 : 0.56));
+    this.body.style.gridTemplateColumns = narrow ? "minmax(0, 1fr)" : `${left}px minmax(0, 1fr)`;
+    if (this.map) this.map.resize(left, tall);
+    if (!apart) this.plot.resize(this.plot.element.clientWidth, narrow && !this.network ? Math.round(260 * Math.max(1, size * 0.9)) : tall);
+    this.apart.element.style.minHeight = apart && !narrow ? `${tall}px` : "";
+    return true;
+  }
+
+  /** The sizes of the sliders in a row.
+   * @param {string} second */
+  sliderSizes(second) {
+    const size = this.state.text_size, room = this.room;
+    const compact = this.controls.inRows.length === 3;
+    const height = Math.round((compact ? 34 : 44) * Math.max(1, 0.9 * size));
+    if (this.layout === "narrow") return { first: Math.min(420, room - 152 * size), second: Math.min(420, room - 152 * size), height };
+    // The other parts of a row, as the style sheet has them, and the gaps between them.
+    const fixed = ((this.layout === "wide" ? 184 : 146) + 34 + 54 + (second ? (this.layout === "wide" ? 82 : 76) + 54 : 0)) * size + 24 + 6 * (second ? 7 : 4);
+    const free = Math.max(120, room - fixed);
+    return { first: Math.min(300, Math.round(free * (second ? 0.6 : 0.8))), second: Math.min(196, Math.round(free * 0.4)), height };
+  }
+
+  draw() {
+    const whole = ["all", "size", "theme"].some((what) => this.due.has(what)) || !this.laidOut;
+    const paths = whole || this.due.has("paths");
+    const cursor = paths || this.due.has("cursor");
+    this.due.clear();
+    if (whole) {
+      this.repaint();
+      this.updateHead();
+      if (!this.layOut()) return; // not on the page yet; the observer fires again
+      this.controls.update();
+      this.plot.update();
+      if (!this.laidOut || this.lastHeights !== `${this.header.offsetHeight}|${this.plot.head.offsetHeight}`) {
+        this.lastHeights = `${this.header.offsetHeight}|${this.plot.head.offsetHeight}`;
+        this.layOut();
+      }
+      this.laidOut = true;
+      this.updateWords();
+    }
+    const apart = this.view === "apart" && this.map;
+    if (apart && cursor) {
+      const box = this.map.curve ? null : this.apart.box(this.map);
+      if (box && box.join() !== this.map.box.join()) {
+        this.lookBox ??= this.map.chosen;
+        this.map.box = box;
+        this.map.field = null;
+        this.map.drawBase();
+      } else if (paths) this.map.drawBase();
+    } else if (this.map && (paths || this.lookBox)) {
+      if (this.lookBox) {
+        this.map.chosen = this.lookBox;
+        this.map.box = this.map.withAspect(this.lookBox);
+        this.map.field = null;
+        this.lookBox = null;
+      }
+      this.map.drawBase();
+    }
+    if (!apart && paths) this.plot.drawBase();
+    if (this.map) {
+      if (apart && !this.map.curve) this.apart.drawOn(this.map);
+      else this.map.drawTop();
+      this.map.top.setAttribute("aria-label", this.mapLabel());
+    }
+    if (cursor) {
+      if (apart) {
+        this.apart.draw();
+        putClaim(this);
+      } else this.plot.drawTop();
+      this.controls.updateCursor();
+    }
+    this.drawn = (this.drawn || 0) + 1;
+  }
+
+  repaint() {
+    this.paint(this.options.palette, this.state.theme);
+    const dark = this.theme === "dark";
+    /** Colors of losses in one hue, the optimizer's own; the best stands out most. @type {any} */
+    const palette = this.palette;
+    palette.ramp = (/** @type {string} */ color) => (/** @type {number} */ share) => (dark
+      ? share < 0.7 ? mixed(this.palette.paper, color, 0.14 + (0.86 * share) / 0.7) : mixed(color, "#ffffff", (0.75 * (share - 0.7)) / 0.3)
+      : share < 0.7 ? mixed("#ffffff", color, 0.1 + (0.9 * share) / 0.7) : mixed(color, "#000000", (0.55 * (share - 0.7)) / 0.3));
+    this.colorAll();
+  }
+
+  updateHead() {
+    const { state, options, engine } = this;
+    putClaim(this);
+    this.modes.forEach((button, i) => button.setAttribute("aria-pressed", String((i === 1) === (this.view === "apart"))));
+    if (!this.map) return;
+    const known = options.problems.filter((/** @type {string[]} */ [name]) => this.model.alive || name in engine.given.problems);
+    const title = engine.surface(state.problem)?.title || state.problem;
+    const problems = known.some((/** @type {string[]} */ [name]) => name === state.problem) ? known : [[state.problem, title], ...known];
+    const scenes = Object.keys(options.presets).filter((name) => this.model.alive || options.presets[name].state.problem in engine.given.problems);
+    const key = JSON.stringify([problems, scenes]);
+    if (this.problemKey !== key) {
+      this.problemKey = key;
+      const group = (/** @type {string} */ label, /** @type {string[][]} */ pairs) => make("optgroup", { label }, ...pairs.map(([value, text]) => make("option", { value, text })));
+      this.problem.replaceChildren(group("functions", problems.map((/** @type {string[]} */ [name, text]) => [`p:${name}`, text])), group("one point each", scenes.map((name) => [`s:${name}`, name])));
+    }
+    const value = `p:${state.problem}`;
+    if (this.problem.value !== value) this.problem.value = value;
+  }
+
+  mapLabel() {
+    const start = (this.state.start || []).map((/** @type {number} */ c) => numberText(c)).join(", ");
+    const title = this.engine.surface(this.state.problem)?.title;
+    return `Map of ${title} with the paths of ${this.shown.length} optimizers. Start (${start}); the arrow keys move it, plus and minus zoom, 0 fits.`;
+  }
+
+  /** The same in words and as a table; once the cursor rests, not at every frame. */
+  updateWords() {
+    const { state } = this;
+    const title = this.network ? "" : `${this.engine.surface(state.problem)?.title}, `;
+    const lines = this.shown.map((one) => [one.entry.name, numberText(one.rate, 6), this.controls.lossText(one).replace("loss ", "")]);
+    this.table.replaceChildren(make("caption", { text: `${title}step ${state.step} of ${state.steps}` }),
+      make("tr", {}, ...["optimizer", "rate", "loss"].map((text) => make("th", { scope: "col", text }))),
+      ...lines.map((line) => make("tr", {}, ...line.map((text, i) => make(i ? "td" : "th", { text })))));
+    this.live.textContent = `Step ${state.step} of ${state.steps}. Loss: ${lines.map(([name, , loss]) => `${name} ${loss}`).join(", ")}.`;
+  }
+
+  /** @param {any} event */
+  onKey(event) {
+    const target = event.composedPath()[0];
+    const { tagName, type } = target;
+    if (event.key === "Escape") return this.menu.close();
+    if (tagName === "SELECT" || tagName === "TEXTAREA" || (tagName === "INPUT" && type !== "range")) return false;
+    if (target === this.plot.top && this.plot.onKey(event)) return true;
+    const { step } = this.state;
+    const number = Number(event.key);
+    if (event.key === " " && tagName !== "BUTTON") this.toggle();
+    else if (event.key === "?") this.menu.toggleHelp();
+    else if (event.key === "t" || event.key === "T") this.map && this.setView(this.view === "apart" ? "look" : "apart");
+    else if (event.key === "u" || event.key === "U") this.undo();
+    else if (event.key === "m" || event.key === "M") this.menu.toggle();
+    else if (event.key === "f" || event.key === "F") this.fullScreen();
+    else if (number >= 1 && number <= NAMED_KEYS.length) this.set({ tab: NAMED_KEYS[number - 1], view: "look" });
+    else if (event.key === "ArrowRight") this.go(step + (event.shiftKey ? 10 : 1));
+    else if (event.key === "ArrowLeft") this.go(step - (event.shiftKey ? 10 : 1));
+    else if (event.key === "Home") this.go(0);
+    else if (event.key === "End") this.go(this.state.steps);
+    else if (event.key === "ArrowDown" || event.key === "ArrowUp") this.selectNext(event.key === "ArrowDown" ? 1 : -1);
+    else return false;
+    return true;
+  }
+
+  /** @param {number} by */
+  selectNext(by) {
+    const names = this.shown.map(({ entry }) => entry.name);
+    const at = names.indexOf(this.selected.entry.name);
+    this.set({ selected: names[(at + by + names.length) % names.length] });
+  }
+}
+
+/** The sentence above the picture: of the preset while nothing was changed, of the step, or the title.
+ * @param {Explorer} explorer */
+function putClaim(explorer) {
+  const { state, options, engine } = explorer;
+  const preset = options.presets[state.preset];
+  const surface = engine.surface(state.problem);
+  let text = "", muted = false;
+  if (explorer.view === "apart" && explorer.map) text = explorer.apart.claim();
+  else if (preset) text = preset.claim;
+  else {
+    muted = true;
+    text = explorer.network ? engine.given.title : surface?.shows || surface?.title || "";
+  }
+  if (explorer.claim.textContent !== text) explorer.claim.textContent = text;
+  explorer.claim.classList.toggle("ol-muted", muted);
+  explorer.claim.classList.toggle("ol-long", text.length > 80);
+}
+
+/** @param {{model: any, el: HTMLElement}} given */
+export function render({ model, el }) {
+  const explorer = new Explorer(model, el);
+  return () => explorer.destroy();
+}

@@ -1,0 +1,183 @@
+// The menu: what is set rarely, what keeps a state, and the list of keys.
+
+import { make, makeButton } from "../../browser/static/elements.js";
+import { fillSelect, numberText } from "./numbers.js";
+
+/** @type {[string, string][]} */
+const KEYS = [
+  ["space", "play or pause"], ["← →", "one step; with shift ten"], ["Home End", "first and last step"], ["1 to 5", "the plots"],
+  ["T", "take the step apart, and back"], ["↑ ↓", "the next optimizer"], ["on the map: arrows", "move the start; with shift in small steps"],
+  ["on the map: + − 0", "zoom in, out, fit"], ["on a slider: ← →", "the next notch"], ["U", "undo"], ["M", "this menu"], ["F", "full screen"], ["?", "this list"],
+];
+
+export class Menu {
+  /** @param {any} explorer */
+  constructor(explorer) {
+    this.explorer = explorer;
+    this.button = makeButton("⋯", "menu", () => this.toggle(), { class: "menu-button", "aria-expanded": "false", "aria-haspopup": "true" });
+    this.panel = make("div", { class: "menu", role: "dialog", "aria-label": "menu", hidden: true });
+    this.help = make("div", { class: "menu help", role: "dialog", "aria-label": "keys", hidden: true },
+      make("h4", { text: "Keys" }),
+      make("dl", {}, ...KEYS.flatMap(([key, text]) => [make("dt", { text: key }), make("dd", { text })])),
+      make("p", { class: "quiet", text: "Wheel or pinch zooms the map, double click fits it; drag the start, the ground, the line in a plot, a notch. Click a path to go to that step." }),
+      makeButton("close", "close", () => this.toggleHelp(false), { class: "link" }));
+  }
+
+  /** @param {boolean} [open] */
+  toggle(open = this.panel.hidden) {
+    this.panel.hidden = !open;
+    this.button.setAttribute("aria-expanded", String(open));
+    if (!open) {
+      this.button.focus({ preventScroll: true });
+      return;
+    }
+    this.help.hidden = true;
+    this.build();
+    this.panel.querySelector("button, input, select")?.focus({ preventScroll: true });
+  }
+
+  /** @param {boolean} [open] */
+  toggleHelp(open = this.help.hidden) {
+    this.help.hidden = !open;
+    if (open) {
+      this.panel.hidden = true;
+      this.help.querySelector("button").focus({ preventScroll: true });
+    }
+  }
+
+  get open() {
+    return !this.panel.hidden;
+  }
+
+  /** Close what is open; return whether something was. */
+  close() {
+    const open = !this.panel.hidden || !this.help.hidden;
+    if (!this.panel.hidden) this.toggle(false);
+    this.help.hidden = true;
+    return open;
+  }
+
+  build() {
+    const { explorer } = this;
+    const { state, model, selected } = explorer;
+    const inside = this.panel.contains(explorer.focused) ? explorer.focused.getAttribute("aria-label") : "";
+    const button = (/** @type {string} */ text, /** @type {() => void} */ click, /** @type {any} */ more = {}) => make("button", { type: "button", class: "item", text, on: { click }, ...more });
+    const keep = make("div", { class: "menu-group" },
+      button("Undo", () => explorer.undo(), { disabled: !explorer.past.length }),
+      button("Reset", () => explorer.reset()),
+      button(explorer.isFull ? "Leave full screen" : "Full screen", () => explorer.fullScreen()),
+      button("Fit the map", () => explorer.map && explorer.map.fit()),
+      button("Copy as Python", () => explorer.copyPython()),
+      button("Freeze as a page", () => explorer.savePage(), { title: "a page that opens on what is shown now, to keep or to send" }),
+      model.alive ? button("Save a picture", () => explorer.ask("png", null)) : null,
+      button("Keys", () => this.toggleHelp(true)));
+    const parts = [keep];
+    if (!explorer.network) parts.push(this.run(), this.settings(selected));
+    const text = this.select("text size", [["1", "normal"], ["1.25", "large"], ["1.6", "projector"]], String(state.text_size), (value) => explorer.set({ text_size: Number(value) }));
+    const theme = this.select("theme", [["auto", "as around"], ["light", "light"], ["dark", "dark"]], state.theme, (value) => explorer.set({ theme: value }));
+    parts.push(make("div", { class: "menu-group" }, text, theme));
+    parts.push(make("p", { class: "quiet conditions", text: explorer.conditions() }));
+    this.panel.replaceChildren(...parts);
+    if (inside) this.panel.querySelector(`[aria-label="${CSS.escape(inside)}"]`)?.focus({ preventScroll: true });
+  }
+
+  /** @param {string} label
+   * @param {any} value
+   * @param {(value: any) => void} change
+   * @param {any} [more] */
+  field(label, value, change, more = {}) {
+    const kind = typeof value === "boolean" ? "checkbox" : "number";
+    const box = make("input", { type: kind, step: "any", value: kind === "number" ? value : false, "aria-label": label, on: { change: () => {
+      if (kind === "checkbox") change(box.checked);
+      else if (box.value.trim() !== "" && Number.isFinite(Number(box.value))) change(Number(box.value));
+      else box.value = value;
+    } }, ...more });
+    if (kind === "checkbox") box.checked = value;
+    return make("label", {}, make("span", { text: label }), box);
+  }
+
+  /** @param {string} label
+   * @param {[string, string, boolean?][]} choices
+   * @param {string} value
+   * @param {(value: string) => void} change */
+  select(label, choices, value, change) {
+    const box = make("select", { "aria-label": label, on: { change: () => change(box.value) } });
+    fillSelect(box, choices, value);
+    return make("label", {}, make("span", { text: label }), box);
+  }
+
+  /** What all optimizers share. */
+  run() {
+    const { explorer } = this;
+    const { state, engine } = explorer;
+    const start = state.start.map((/** @type {number} */ value, /** @type {number} */ i) => this.field(`start ${"xy"[i]}`, value, (next) => {
+      explorer.moveStart(state.start.map((/** @type {number} */ one, /** @type {number} */ k) => (k === i ? next : one)));
+      explorer.startMoved();
+    }));
+    const { sigma } = engine.conditions(state);
+    const sign = (/** @type {string} */ text, /** @type {string} */ mode) => make("button", { type: "button", class: "item", text, "aria-pressed": String(state.mode === mode), on: { click: () => explorer.setMode(mode) } });
+    return make("div", { class: "menu-group" }, make("h4", { text: "The race" }), ...start,
+      this.field("steps", state.steps, (value) => explorer.set({ steps: Math.max(1, Math.round(value)) }), { min: 1 }),
+      this.field("gradient noise", sigma, (value) => explorer.set({ noise: Math.max(0, value) }), { min: 0 }),
+      this.field("seed", state.seed, (value) => explorer.set({ seed: Math.round(value) })),
+      sign("each at its best rate", "best"), sign("equal rates", "equal"));
+  }
+
+  /** The hyper-parameters of the chosen optimizer, and its wrapper.
+   * @param {any} one */
+  settings({ entry }) {
+    const { explorer } = this;
+    const fields = Object.entries(entry.settings).filter(([, value]) => ["number", "boolean"].includes(typeof value)).map(([name, value]) => this.field(name, value, (next) => explorer.setSetting(entry.name, name, next)));
+    const { around } = explorer.options;
+    const own = entry.around || {};
+    const kinds = Object.keys(around).filter((kind) => explorer.model.alive || kind === own.kind || explorer.engine.given.rules[`${entry.kind}|${kind}`]);
+    const wrapper = this.select("around it", [["", "nothing"], ...kinds.map((kind) => /** @type {[string, string]} */ ([kind, kind]))], own.kind || "", (kind) => explorer.setAround(entry.name, kind));
+    const inner = Object.keys(around[own.kind] || {}).map((name) => this.field(name, own[name], (next) => explorer.setAround(entry.name, { ...own, [name]: next })));
+    return make("div", { class: "menu-group" }, make("h4", { text: entry.name }), ...fields, wrapper, ...inner);
+  }
+}
+
+/** The Python that shows a state again.
+ * @param {any} state
+ * @param {any} options
+ * @param {string} own the name of a function of one's own */
+export function pythonOf(state, options, own) {
+  /** @type {(value: any) => string} */
+  const number = (value) => (value === true ? "True" : value === false ? "False" : Array.isArray(value) ? `(${value.map(number).join(", ")})` : String(value));
+  const problem = state.problem === "own" ? own || "my_function" : JSON.stringify(state.problem);
+  const plain = state.optimizers.every((/** @type {any} */ entry) => entry.kind in options.defaults && !(entry.around || {}).kind && entry.rate !== null);
+  const start = state.start ? `, start=(${state.start.map(number).join(", ")}${state.start.length === 1 ? "," : ""})` : "";
+  /** @type {string[]} */
+  const more = [];
+  for (const [name, usual] of /** @type {[string, any][]} */ ([["step", 0], ["tab", "loss"], ["view", "look"], ["noise", null], ["slot", ""], ["coordinate", 0]])) {
+    if (state[name] !== usual) more.push(`${name}=${typeof state[name] === "string" ? JSON.stringify(state[name]) : number(state[name])}`);
+  }
+  if (!plain) {
+    const given = state.problem === "own" ? problem : "";
+    return `import optlab as ol\n\nol.explore(${given}).change(state=${JSON.stringify(JSON.stringify(state))})\n`;
+  }
+  more.push(`selected=${JSON.stringify(state.selected)}`);
+  const lines = state.optimizers.map((/** @type {any} */ entry) => {
+    const usual = options.defaults[entry.kind];
+    const settings = Object.entries(entry.settings).filter(([name, value]) => JSON.stringify(usual[name]) !== JSON.stringify(value)).map(([name, value]) => `, ${name}=${number(value)}`).join("");
+    return `    ${JSON.stringify(entry.name)}: ol.optimizer.${entry.kind}(${number(entry.rate)}${settings}),\n`;
+  });
+  return `import optlab as ol\n\nol.explore(${problem}, {\n${lines.join("")}}${start}, steps=${state.steps}${state.seed ? `, seed=${state.seed}` : ""}).change(${more.join(", ")})\n`;
+}
+
+/** @param {string} name
+ * @param {string} type
+ * @param {BlobPart[]} parts */
+export function download(name, type, parts) {
+  const address = URL.createObjectURL(new Blob(parts, { type }));
+  make("a", { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 1000);
+}
+
+/** The sentence on how the rates were chosen.
+ * @param {any} explorer */
+export function ratesSaid(explorer) {
+  const { state, options, floor } = explorer;
+  const how = options.conditions[state.mode];
+  return floor.known ? how : how.replace("loss − minimum", `loss − lowest loss seen, ${numberText(floor.floor)}`);
+}

@@ -1,0 +1,139 @@
+// A slider with notches: above each notch stands the loss to which it leads. Short is good, hatched
+// diverges, a ring marks the best.
+
+import { clearCanvas, fitCanvas } from "../../browser/static/drawing.js";
+import { make } from "../../browser/static/elements.js";
+import { hatching } from "./field.js";
+import { numberText } from "./numbers.js";
+
+/** Which of these losses is the lowest; -1 if there is none.
+ * @param {(number | null | undefined)[]} finals */
+export function bestOf(finals) {
+  let best = -1;
+  finals.forEach((loss, i) => {
+    if (loss !== null && loss !== undefined && (best < 0 || loss < finals[best])) best = i;
+  });
+  return best;
+}
+
+/** Heights of bars, from 0.12 to 1, of losses on a logarithmic scale. What ends above the start has the
+ * full height: a run that grows without bound would make all others look alike.
+ * @param {(number | null | undefined)[]} finals
+ * @param {number} floor
+ * @param {number} start the loss of the start
+ * @returns {number[]} NaN where there is no loss */
+export function barHeights(finals, floor, start) {
+  const least = Math.min(...finals.map((loss) => (typeof loss === "number" && loss > floor ? loss - floor : Infinity)), 1);
+  const above = finals.map((loss) => (typeof loss === "number" ? Math.log10(Math.max(loss - floor, least / 10)) : NaN));
+  const known = above.filter((value) => !Number.isNaN(value));
+  const low = Math.min(...known), highest = Math.max(...known);
+  const high = start > floor ? Math.max(Math.min(highest, Math.log10(start - floor)), low) : highest;
+  const span = Math.max(high - low, 1);
+  return above.map((value) => (highest - low < 1e-9 ? 0.55 : 0.12 + 0.88 * Math.min(1, (value - low) / span)));
+}
+
+export class NotchSlider {
+  /** @param {object} given
+   * @param {string} given.label
+   * @param {(index: number) => void} given.choose
+   * @param {(index: number) => void} given.hover -1 for none
+   */
+  constructor({ label, choose, hover }) {
+    this.canvas = make("canvas", { class: "notch-canvas", "aria-hidden": "true" });
+    this.element = make("div", { class: "notches", role: "slider", tabindex: "0", "aria-label": label }, this.canvas);
+    this.choose = choose;
+    /** @type {any} */
+    this.shown = null;
+    let held = false;
+    /** @param {PointerEvent} event */
+    const at = (event) => {
+      const bounds = this.canvas.getBoundingClientRect();
+      const { values } = this.shown;
+      const index = Math.floor(((event.clientX - bounds.left) / bounds.width) * values.length);
+      return Math.max(0, Math.min(values.length - 1, index));
+    };
+    this.element.addEventListener("pointerdown", (/** @type {PointerEvent} */ event) => {
+      if (event.button !== 0 || this.shown.disabled) return;
+      held = true;
+      this.element.setPointerCapture(event.pointerId);
+      this.element.focus({ preventScroll: true });
+      event.preventDefault();
+      choose(at(event));
+    });
+    this.element.addEventListener("pointermove", (/** @type {PointerEvent} */ event) => {
+      const index = at(event);
+      this.element.title = this.said(index);
+      if (held && index !== this.shown.index) choose(index);
+      else if (!held) hover(index === this.shown.index ? -1 : index);
+    });
+    for (const name of ["pointerup", "pointercancel"]) this.element.addEventListener(name, () => (held = false));
+    this.element.addEventListener("pointerleave", () => hover(-1));
+    this.element.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
+      const { index, values, disabled } = this.shown;
+      /** @type {Record<string, number>} */
+      const to = { ArrowLeft: index - 1, ArrowDown: index - 1, ArrowRight: index + 1, ArrowUp: index + 1, Home: 0, End: values.length - 1 };
+      if (!(event.key in to) || disabled || event.ctrlKey || event.metaKey || event.altKey) return;
+      event.preventDefault();
+      event.stopPropagation();
+      choose(Math.max(0, Math.min(values.length - 1, to[event.key])));
+    });
+  }
+
+  /** @param {number} index */
+  said(index) {
+    const { values, finals } = this.shown;
+    const loss = finals[index];
+    const end = loss === undefined ? "" : loss === null ? ": diverges" : `: loss ${numberText(loss)}`;
+    return `${numberText(values[index], 6)}${end}`;
+  }
+
+  /** @param {{values: number[], index: number, finals: (number | null | undefined)[], floor: number, start: number, color: string, palette: Record<string, string>, width: number, height: number, disabled?: boolean}} shown */
+  draw(shown) {
+    this.shown = shown;
+    const { values, index, finals, color, palette, width, height, floor, start, disabled } = shown;
+    this.element.style.width = `${width}px`;
+    this.element.style.height = `${height}px`;
+    const pen = fitCanvas(this.canvas, width, height);
+    clearCanvas(pen);
+    const notch = width / values.length, bar = Math.min(18, notch * 0.74);
+    const track = height - 11, tallest = track - 8;
+    const heights = barHeights(finals, floor, start), best = bestOf(finals);
+    const hatch = hatching(pen, color, 7);
+    values.forEach((_, i) => {
+      const x = notch * (i + 0.5) - bar / 2;
+      if (finals[i] === undefined) return;
+      const tall = finals[i] === null ? tallest : heights[i] * tallest;
+      pen.globalAlpha = i === index ? 1 : finals[i] === null ? 0.5 : 0.38;
+      pen.fillStyle = finals[i] === null ? hatch : color;
+      pen.fillRect(x, track - 8 - tall + 1, bar, tall);
+    });
+    pen.globalAlpha = 1;
+    pen.strokeStyle = palette.track;
+    pen.lineWidth = 4;
+    pen.lineCap = "round";
+    pen.beginPath();
+    pen.moveTo(notch / 2, track);
+    pen.lineTo(width - notch / 2, track);
+    pen.stroke();
+    const ring = (/** @type {number} */ x, /** @type {number} */ r, /** @type {string} */ edge, /** @type {number} */ w) => {
+      pen.beginPath();
+      pen.arc(x, track, r, 0, 2 * Math.PI);
+      pen.fillStyle = palette.paper;
+      pen.fill();
+      pen.strokeStyle = edge;
+      pen.lineWidth = w;
+      pen.stroke();
+    };
+    if (best >= 0 && best !== index) ring(notch * (best + 0.5), 4, palette.quiet, 1.8);
+    pen.globalAlpha = disabled ? 0.5 : 1;
+    ring(notch * (index + 0.5), 8, color, 3.4);
+    if (best >= 0 && best === index) ring(notch * (index + 0.5), 2.6, palette.quiet, 1.8);
+    pen.globalAlpha = 1;
+    pen.lineCap = "butt";
+    this.element.setAttribute("aria-valuemin", "0");
+    this.element.setAttribute("aria-valuemax", String(values.length - 1));
+    this.element.setAttribute("aria-valuenow", String(index));
+    this.element.setAttribute("aria-valuetext", this.said(index) + (best === index ? ", the best of these" : ""));
+    this.element.setAttribute("aria-disabled", String(Boolean(disabled)));
+  }
+}

@@ -1,0 +1,224 @@
+// What the explorer shows: its state, and the run, rate and style of every optimizer.
+
+import { Widget } from "../../browser/static/widget.js";
+import { Engine, conditionsKey } from "./engine.js";
+import { ratesSaid } from "./menu.js";
+import { bestOf } from "./notches.js";
+import { numberText } from "./numbers.js";
+
+const WIDEN = 9; // a ladder moves by so many rungs at most to have its best inside
+
+/** The rung after (or before) a rate of the form 1, 2 or 5 times a power of ten.
+ * @param {number} rate
+ * @param {number} by */
+function rung(rate, by) {
+  const [digit, power] = rate.toExponential(0).split("e").map(Number);
+  const place = [1, 2, 5].indexOf(digit) + 3 * power + by;
+  return Number(`${[1, 2, 5][((place % 3) + 3) % 3]}e${Math.floor(place / 3)}`);
+}
+
+export class Scene extends Widget {
+  /** @param {any} model */
+  constructor(model) {
+    super(model);
+    this.options = model.get("options");
+    this.state = structuredClone(model.get("state"));
+    this.opened = structuredClone(this.state);
+    this.engine = new Engine();
+    this.network = model.get("given").network;
+    /** @type {any[]} */
+    this.shown = [];
+    this.floor = { floor: 0, known: false };
+    this.inFlight = 0;
+    /** @type {{action: string, value: any} | null} */
+    this.waiting = null;
+    /** @type {any} */
+    this.map = null;
+    /** @type {any} */
+    this.menu = null;
+    /** @type {{name: string, run: any} | null} */
+    this.ghost = null;
+    this.hint = this.state.step === 0;
+  }
+
+  // What is shown --------------------------------------------------------------------------------
+
+  get view() {
+    return this.state.view;
+  }
+
+  /** The loss of the start, with which bars compare. */
+  get startLoss() {
+    const one = this.shown.find(({ run }) => run);
+    return one ? one.run.loss[0] : NaN;
+  }
+
+  get axes() {
+    return this.network ? ["norm"] : ["x", "y"].slice(0, this.state.start.length);
+  }
+
+  get coordinate() {
+    return Math.min(this.state.coordinate, this.axes.length - 1);
+  }
+
+  get selected() {
+    return this.shown.find(({ entry }) => entry.name === this.state.selected) || this.shown[this.shown.length - 1];
+  }
+
+  /** The chosen optimizer last, so that it is drawn on top. */
+  inOrder() {
+    return [...this.shown].sort((a, b) => Number(a.entry.name === this.state.selected) - Number(b.entry.name === this.state.selected));
+  }
+
+  /** Run every optimizer of the state, or look up its recorded run. */
+  refresh() {
+    const { state, engine } = this;
+    if (!this.network && !state.start) state.start = [...engine.surface(state.problem).start];
+    const styles = this.styles();
+    const before = new Map(this.shown.map((one) => [one.entry.name, one]));
+    this.floor = this.network ? { floor: engine.given.recorded.floor ?? 0, known: engine.given.recorded.floorKnown } : engine.floor(state, this.options.ladder);
+    this.shown = state.optimizers.map((/** @type {any} */ entry) => {
+      const rate = this.rateOf(entry);
+      let run = engine.run(state, entry, rate);
+      const old = before.get(entry.name);
+      const stale = !run && Boolean(this.inFlight || this.waiting);
+      if (stale && old) ({ run } = old); // until the kernel answers
+      return { entry, rate, run, stale, style: styles.get(entry.name), color: "" };
+    });
+    if (!this.shown.some(({ entry }) => entry.name === state.selected)) state.selected = this.shown[this.shown.length - 1].entry.name;
+    state.step = Math.max(0, Math.min(state.step, state.steps));
+    this.colorAll();
+  }
+
+  colorAll() {
+    for (const one of this.shown) one.color = one.style[this.theme];
+  }
+
+  /** A color, dash and marker for each optimizer: the class decides first. */
+  styles() {
+    const { order, styles } = this.options;
+    const taken = new Set(), found = new Map();
+    for (const { name, kind } of this.state.optimizers) {
+      const place = order.indexOf(kind);
+      if (place >= 0 && !taken.has(place)) {
+        taken.add(place);
+        found.set(name, styles[place]);
+      }
+    }
+    const free = [4, 5, 6, 7, 0, 1, 2, 3, ...styles.keys()].filter((place) => !taken.has(place));
+    for (const { name } of this.state.optimizers) {
+      if (found.has(name)) continue;
+      const place = /** @type {number} */ (free.find((one) => !taken.has(one)) ?? 0);
+      taken.add(place);
+      found.set(name, styles[place]);
+    }
+    return found;
+  }
+
+  /** @param {any} entry */
+  rateOf(entry) {
+    const { state, options, engine } = this;
+    const known = engine.recorded.get(entry.name);
+    if (this.network) return known.rates[0];
+    if (state.mode === "custom" && entry.rate !== null) return entry.rate;
+    if (state.mode === "equal") return state.equal_rate ?? this.equalRate();
+    const rates = options.ladder;
+    const scores = rates.map((/** @type {number} */ rate) => engine.criterion(state, entry, rate, this.floor.floor));
+    const best = scores.indexOf(Math.min(...scores));
+    if (Number.isFinite(scores[best])) return rates[best];
+    const ends = rates.map((/** @type {number} */ rate) => engine.run(state, entry, rate)?.stopped ?? -1);
+    return rates[ends.indexOf(Math.max(...ends))];
+  }
+
+  /** The best common rate: fewest divergences, then the least sum of the criterion. */
+  equalRate() {
+    const { state, options, engine } = this;
+    let best = null;
+    for (const rate of options.ladder) {
+      const scores = state.optimizers.map((/** @type {any} */ entry) => engine.criterion(state, entry, rate, this.floor.floor));
+      const finite = scores.filter(Number.isFinite);
+      const lost = scores.length - finite.length;
+      const sum = finite.reduce((/** @type {number} */ a, /** @type {number} */ b) => a + b, 0);
+      if (!best || lost < best.lost || (lost === best.lost && sum < best.sum)) best = { lost, sum, rate };
+    }
+    return best.rate;
+  }
+
+  /** The rates of an optimizer's slider: the ladder, moved until its best is not at an end.
+   * @param {any} entry
+   * @returns {number[]} */
+  ladder(entry) {
+    const { state, engine, options } = this;
+    const known = engine.recorded.get(entry.name);
+    if (this.network || (engine.whyNot(state, entry) && known)) return known ? known.rates : options.ladder;
+    const key = JSON.stringify(["ladder", conditionsKey(state), entry.name, entry.kind, entry.settings, entry.around]);
+    const rates = engine.keep(key, () => {
+      let found = options.ladder;
+      for (let i = 0; i < WIDEN; i++) {
+        const best = bestOf(engine.finals(state, entry, 0, "learning_rate", found));
+        if (best === 0) found = [rung(found[0], -1), ...found.slice(0, -1)];
+        else if (best === found.length - 1) found = [...found.slice(1), rung(found[best], 1)];
+        else break;
+      }
+      return found;
+    });
+    const rate = this.rateOf(entry);
+    return rates.includes(rate) ? rates : [...rates, rate].sort((/** @type {number} */ a, /** @type {number} */ b) => a - b);
+  }
+
+  /** The setting of the second slider; "" if there is none.
+   * @param {any} entry */
+  second(entry) {
+    if (this.network) return "";
+    const rule = this.engine.rule(entry);
+    return rule ? rule.second : "";
+  }
+
+  /** @param {any} entry
+   * @returns {number[]} */
+  secondNotches(entry) {
+    const second = this.second(entry), value = entry.settings[second];
+    const notches = this.options.notches[second];
+    return notches.includes(value) ? notches : [...notches, value].sort((/** @type {number} */ a, /** @type {number} */ b) => a - b);
+  }
+
+  /** The largest curvature of a quadratic; 0 for other functions, where it is not one number. */
+  curvature() {
+    const { state, engine } = this;
+    const evaluate = engine.evaluator(state.problem);
+    if (!evaluate) return 0;
+    return engine.keep(`curvature|${state.problem}`, () => {
+      const { start, domain } = engine.surface(state.problem);
+      const slopes = (/** @type {number[]} */ point) => evaluate(point).slice(1);
+      const points = [start, domain.map((/** @type {number[]} */ [low, high]) => 0.7 * low + 0.3 * high), domain.map((/** @type {number[]} */ [low, high]) => 0.2 * low + 0.8 * high)];
+      const hessians = points.map((point) => point.map((/** @type {number} */ _, /** @type {number} */ i) => {
+        const ends = [1, -1].map((sign) => slopes(point.map((/** @type {number} */ x, /** @type {number} */ k) => (k === i ? x + 0.5 * sign : x))));
+        return ends[0].map((/** @type {number} */ x, /** @type {number} */ k) => x - ends[1][k]);
+      }));
+      const flat = hessians.map((one) => one.flat());
+      const size = Math.max(...flat.flat().map(Math.abs));
+      if (!(size > 0) || flat.some((one) => one.some((/** @type {number} */ x, /** @type {number} */ i) => Math.abs(x - flat[0][i]) > 1e-9 * size))) return 0;
+      if (start.length === 1) return Math.max(0, flat[0][0]);
+      const [a, b, , d] = flat[0];
+      return Math.max(0, (a + d) / 2 + Math.hypot((a - d) / 2, b));
+    });
+  }
+
+  /** Which runs the kernel computes, and why; "" if the page computes all. */
+  kernelSaid() {
+    if (this.network) return "";
+    const { state, engine } = this;
+    const kernel = this.shown.filter(({ entry }) => engine.whyNot(state, entry));
+    if (!kernel.length) return "";
+    return `computed by the kernel: ${kernel.map(({ entry }) => entry.name).join(", ")} (${engine.whyNot(state, kernel[0].entry)})`;
+  }
+
+  conditions() {
+    const { state } = this;
+    if (this.network) return `Same initial weights, same ${state.steps} steps, seed ${state.seed}. The runs are as they were recorded: their rates are fixed.`;
+    const where = state.start.map((/** @type {number} */ value) => numberText(value, 6)).join(", ");
+    const kernel = this.kernelSaid();
+    const from = kernel ? ` ${kernel[0].toUpperCase()}${kernel.slice(1)}.` : " Computed in this page: no kernel is needed.";
+    return `Same start (${where}), same ${state.steps} steps, seed ${state.seed}. Rates: ${ratesSaid(this)}.${from}`;
+  }
+}

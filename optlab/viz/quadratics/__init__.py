@@ -1,0 +1,1 @@
+"""Gradient descent and momentum on quadratics: the modes along the eigenvectors."""

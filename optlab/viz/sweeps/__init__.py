@@ -1,0 +1,1 @@
+"""Figures of sweeps: final losses over settings, and basins of attraction."""

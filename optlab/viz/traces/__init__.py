@@ -1,0 +1,1 @@
+"""Figures of traces: recorded quantities over the steps, influences of past gradients."""

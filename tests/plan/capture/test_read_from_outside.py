@@ -1,0 +1,157 @@
+"""What a captured function reads from outside, and is changed between two calls."""
+
+from __future__ import annotations
+
+import argparse
+import array
+import threading
+import types
+from collections import ChainMap, UserDict
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+import pytest
+
+import optlab as ol
+
+X = np.array([1.0, 2.0, 3.0], "float32")
+BIG = (300, 300)  # of doubles: above what is watched as a whole in any case
+
+
+def namespace() -> tuple[Any, Any]:
+    settings = argparse.Namespace(scale=1.0)
+    return lambda x: x * settings.scale, lambda: setattr(settings, "scale", 3.0)
+
+
+def user_dict() -> tuple[Any, Any]:
+    settings = UserDict(scale=1.0)
+    return lambda x: x * settings["scale"], lambda: settings.update(scale=3.0)
+
+
+def chain_map() -> tuple[Any, Any]:
+    below = {"scale": 1.0}
+    settings = ChainMap({}, below)
+    return lambda x: x * settings["scale"], lambda: below.update(scale=3.0)
+
+
+def mapping_proxy() -> tuple[Any, Any]:
+    below = {"scale": 1.0}
+    settings = types.MappingProxyType(below)
+    return lambda x: x * settings["scale"], lambda: below.update(scale=3.0)
+
+
+def python_array() -> tuple[Any, Any]:
+    numbers = array.array("d", [1.0])
+    return lambda x: x * numbers[0], lambda: numbers.__setitem__(0, 3.0)
+
+
+def memory() -> tuple[Any, Any]:
+    numbers = bytearray(X.tobytes())
+    return (
+        lambda x: x * np.frombuffer(numbers, "float32"),
+        lambda: numbers.__setitem__(slice(0, 4), bytes(4)),
+    )
+
+
+def context_variable() -> tuple[Any, Any]:
+    scale: ContextVar[float] = ContextVar("scale")
+    scale.set(1.0)
+    return lambda x: x * scale.get(), lambda: scale.set(3.0)
+
+
+def thread_local() -> tuple[Any, Any]:
+    settings = threading.local()
+    settings.scale = 1.0
+    return lambda x: x * settings.scale, lambda: setattr(settings, "scale", 3.0)
+
+
+def array_of_objects() -> tuple[Any, Any]:
+    numbers = np.array([2.0, 3.0], dtype=object)
+    return lambda x: x * numbers[0], lambda: numbers.__setitem__(0, 7.0)
+
+
+def class_attribute_of_a_subclass() -> tuple[Any, Any]:
+    class Base:
+        scale = 2.0
+
+    class Derived(Base):
+        pass
+
+    settings = Derived()
+    return lambda x: x * settings.scale, lambda: setattr(Derived, "scale", 5.0)
+
+
+def behind_a_long_list() -> tuple[Any, Any]:
+    samples = [(np.zeros(2), i) for i in range(2500)]
+    settings = {"inner": {"scale": 2.0}}
+    return (
+        lambda x: x * settings["inner"]["scale"] + len(samples),
+        lambda: settings["inner"].update(scale=7.0),
+    )
+
+
+def any_of_a_large_array() -> tuple[Any, Any]:
+    large = np.ones(BIG)
+    return lambda x: x * 2 if large.any() else x * 3, lambda: large.fill(0)
+
+
+def sum_of_a_large_array() -> tuple[Any, Any]:
+    large = np.ones(BIG)
+    return lambda x: x * 2 if large.sum() > 0 else x * 3, lambda: large.fill(0)
+
+
+def unique_elements_of_a_large_array() -> tuple[Any, Any]:
+    large = np.arange(90_000.0).reshape(BIG)
+    return (
+        lambda x: x * large[0, 1:4] if len(np.unique(large[:, 0])) > 1 else x,
+        lambda: large[:, 0].fill(1),
+    )
+
+
+def index_in_a_large_array() -> tuple[Any, Any]:
+    large = np.arange(90_000)
+    large[3] = 2
+    return lambda x: x * x[int(large[3])], lambda: large.__setitem__(3, 0)
+
+
+CASES = [
+    namespace, user_dict, chain_map, mapping_proxy, python_array, memory, context_variable,
+    thread_local, array_of_objects, class_attribute_of_a_subclass, behind_a_long_list,
+    any_of_a_large_array, sum_of_a_large_array, unique_elements_of_a_large_array,
+    index_in_a_large_array,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_a_change_is_seen(case: Any) -> None:
+    f, change = case()
+    captured = ol.capture(f)
+    for _ in range(3):
+        np.testing.assert_array_equal(captured(X), f(X))
+    assert captured.plan is not None
+    change()
+    for _ in range(2):
+        np.testing.assert_array_equal(captured(X), f(X))
+
+
+def test_an_object_that_has_every_attribute_or_none() -> None:
+    class Settings:
+        def __getattr__(self, name: str) -> float:
+            return {"scale": 2.0}[name]
+
+    settings = Settings()
+    captured = ol.capture(lambda x: x * settings.scale)
+    for _ in range(2):
+        np.testing.assert_array_equal(captured(X), 2 * X)
+
+
+def test_too_many_objects_are_refused() -> None:
+    lists = [[i] for i in range(30_000)]
+
+    def f(x: Any) -> Any:
+        return x * len(lists)
+
+    with pytest.raises(ol.CaptureError, match="more than 20,000 objects from outside"):
+        ol.capture(f)(X)
+    np.testing.assert_array_equal(ol.capture(f, strict=False)(X), 30_000 * X)

@@ -1,0 +1,229 @@
+"""What no plan can repeat raises CaptureError with the user's line, and changes nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import optlab as ol
+from tests.plan.capture import refused
+from tests.plan.capture.refused import (
+    CHANCE,
+    EFFECTS,
+    FOLLOWED,
+    OF_THE_ENGINE,
+    REFUSED,
+    VALUES,
+    Bench,
+    inputs,
+    lines_of,
+    marked_lines,
+)
+from tests.plan.capture.twins import given
+
+
+def refusal(name: str) -> str:
+    """Return the message with which a function is refused in its first call."""
+    ol.seed(1)
+    captured = ol.capture(REFUSED[name](Bench()))
+    with pytest.raises(ol.CaptureError) as error:
+        captured(inputs(1)[0])
+    return str(error.value)
+
+
+def lines_in(message: str) -> list[int]:
+    """Return the lines of the file of refused functions that a message names."""
+    file = re.escape(Path(refused.__file__).name)
+    return [
+        int(n) for n in re.findall(rf"{file}\W+line (\d+)|{file}:(\d+)", message) for n in n if n
+    ]
+
+
+@pytest.mark.parametrize("name", [*VALUES, *OF_THE_ENGINE])
+def test_what_depends_on_values_is_refused_with_its_line(name: str) -> None:
+    message = refusal(name)
+    found = set(lines_in(message))
+    assert found, message
+    assert found <= marked_lines(REFUSED[name]), message
+
+
+@pytest.mark.parametrize("name", FOLLOWED)
+def test_what_the_engine_does_with_values_is_followed(name: str) -> None:
+    def results(how: Callable[[Any], Any]) -> list[Any]:
+        ol.seed(1)
+        b = Bench()
+        f = how(FOLLOWED[name](b))
+        return [[f(x).numpy().tobytes() for x in inputs(5)], b.state()]
+
+    assert results(ol.capture) == results(lambda f: f)
+
+
+@pytest.mark.parametrize("name", [*EFFECTS, *CHANCE])
+def test_effects_and_chance_are_refused_with_the_function(name: str) -> None:
+    """Such a line is found by what it did: it is named, or another line of the function."""
+    message = refusal(name)
+    found = set(lines_in(message))
+    assert found, message
+    assert found <= set(lines_of(REFUSED[name])), message
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_refusal_changes_nothing_that_the_engine_owns(name: str) -> None:
+    ol.seed(1)
+    b = Bench()
+    b.step(inputs(1)[0])  # slots are there
+    f = REFUSED[name](b)
+    before = b.state()
+    with pytest.raises(ol.CaptureError):
+        ol.capture(f)(inputs(1)[0])
+    after = b.state()
+    assert [key for key in before if before[key] != after.get(key)] == []
+    assert list(after) == list(before)
+
+
+@pytest.mark.parametrize("name", ["branch", "counter", "masked", "random_of_python"])
+def test_training_goes_on_after_a_refusal_as_if_it_had_not_been_tried(name: str) -> None:
+    def losses(tried: bool) -> list[float]:
+        ol.seed(1)
+        b = Bench()
+        if tried:
+            with pytest.raises(ol.CaptureError):
+                ol.capture(REFUSED[name](b))(inputs(1)[0])
+        return [b.step(x).item() for x in inputs()]
+
+    assert losses(tried=True) == losses(tried=False)
+
+
+@pytest.mark.parametrize("name", ["branch", "append_the_loss", "random_of_numpy", "masked"])
+def test_the_message_says_what_to_write_instead(name: str) -> None:
+    message = refusal(name)
+    assert "strict=False" in message
+
+
+def test_what_is_refused_is_named() -> None:
+    named = {
+        "branch": "branch on a value",
+        "number_used_further": "item|number",
+        "masked": "shape",
+        "nonzero": "shape|nonzero",
+        "append_the_loss": "list|append",
+        "counter": r"\bn\b|attribute",
+        "entry_of_a_dict": "dict|last",
+        "printing": "print|text|number|value",
+    }
+    for name, words in named.items():
+        message = refusal(name)
+        assert re.search(words, message), (name, message)
+
+
+def test_a_refused_function_is_refused_again() -> None:
+    b = Bench()
+    captured = ol.capture(refused.branch(b))
+    for x in inputs(3):
+        with pytest.raises(ol.CaptureError):
+            captured(x)
+
+
+def test_a_shape_that_can_be_captured_works_after_one_that_cannot() -> None:
+    captured = ol.capture(lambda x: x * 2 if x.shape[0] < 4 or x.sum() > 0 else x)
+    np.testing.assert_array_equal(captured(given(3)), given(3) * 2)
+    with pytest.raises(ol.CaptureError):
+        captured(given(5))
+    np.testing.assert_array_equal(captured(given(3, seed=2)), given(3, seed=2) * 2)
+
+
+def test_the_error_is_one_of_wrong_programs() -> None:
+    assert issubclass(ol.CaptureError, TypeError)
+    assert ol.CaptureError.__name__ == "CaptureError"
+    assert ol.CaptureError.__module__.startswith("optlab")
+
+
+@pytest.mark.parametrize("kind", ["generator", "coroutine"])
+def test_functions_that_do_not_return_at_once_are_refused(kind: str) -> None:
+    if kind == "generator":
+
+        def f(x: Any) -> Any:
+            yield x
+
+    else:
+
+        async def f(x: Any) -> Any:  # type: ignore[misc]
+            return x
+
+    with pytest.raises(TypeError):
+        ol.capture(f)(ol.ones([2]))
+
+
+def test_an_effect_on_a_local_object_is_no_effect() -> None:
+    """Lists, dicts and arrays that a call makes and forgets are the function's own matter."""
+
+    class Total:
+        def __init__(self) -> None:
+            self.n = 0
+
+    def f(x: Any) -> Any:
+        parts, total = [], Total()
+        for i in range(3):
+            parts.append(x * i)
+            total.n += i
+        named = {"sum": sum(parts)}
+        named["n"] = total.n
+        own = np.zeros(3, "float32")
+        own[1] = 2.0
+        return named["sum"] * named["n"] + own
+
+    captured = ol.capture(f)
+    for i in range(3):
+        x = given(3, seed=i)
+        np.testing.assert_array_equal(captured(x), f(x))
+
+
+def test_a_seeded_generator_inside_repeats_itself() -> None:
+    """The same numbers in every call, eagerly and captured; only fresh ones are refused."""
+    f = lambda x: x + np.random.default_rng(0).standard_normal(3)  # noqa: E731
+    captured = ol.capture(f)
+    for i in range(3):
+        x = given(3, seed=i)
+        np.testing.assert_array_equal(captured(x), f(x))
+
+
+def test_saving_inside_is_refused_or_done_every_time(tmp_path: Path) -> None:
+    b = Bench()
+
+    def f(x: Any) -> Any:
+        loss = b.step(x)
+        ol.save(b.model.state_dict(), str(tmp_path / "model.npz"))
+        return loss
+
+    captured = ol.capture(f)
+    try:
+        for x in inputs():
+            captured(x)
+    except ol.CaptureError as error:
+        assert "test_refusals.py" in str(error)  # noqa: PT017 (one of two right ways)
+    else:
+        for name, value in ol.load(str(tmp_path / "model.npz")).items():
+            wanted = b.model.state_dict()[name].numpy()
+            np.testing.assert_array_equal(np.asarray(value), wanted)
+
+
+def test_a_buffer_of_numpy_is_refused() -> None:
+    """NumPy tells nobody of a write to an array that the function has made."""
+
+    def f(x: Any) -> Any:
+        y = np.empty(x.shape, x.dtype)
+        np.multiply(x, 3, out=y)
+        np.add(y, 1, out=y)
+        return y
+
+    x = given(3, 4)
+    with pytest.raises(ol.CaptureError, match=r"a write by NumPy"):
+        ol.capture(f)(x)
+    loose = ol.capture(f, strict=False)
+    for _ in range(3):
+        np.testing.assert_array_equal(loose(x), f(x))

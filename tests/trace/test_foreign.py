@@ -1,0 +1,161 @@
+"""Runs of other libraries: torch.optim through its hooks, arrays handed over step by step."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import optlab as ol
+from tests.optimizer.helpers import random
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+needs_torch = pytest.mark.skipif(torch is None, reason="needs PyTorch (the extra `peers`)")
+
+RULES = {
+    "SGD": lambda ps: torch.optim.SGD(ps, 0.1),
+    "Momentum": lambda ps: torch.optim.SGD(ps, 0.1, momentum=0.9),
+    "Adam": lambda ps: torch.optim.Adam(ps, 0.01),
+    "AdamW": lambda ps: torch.optim.AdamW(ps, 0.01, weight_decay=0.1),
+    "RMSprop": lambda ps: torch.optim.RMSprop(ps, 0.01, momentum=0.5),
+}
+
+
+def torch_run(make, probes=None, steps=12, **options):
+    """Return the trace of a run in PyTorch, and what PyTorch itself held."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
+    optimizer = make(model.parameters())
+    x = torch.tensor(random(8, 3, dtype="float32"))
+    kept = {"loss": [], "gradient": [], "parameter": [], "state": []}
+    copy = lambda t: t.detach().numpy().copy()  # noqa: E731
+    kept["start"] = {n: copy(p) for n, p in model.named_parameters()}
+
+    def go():
+        for _ in range(steps):
+            optimizer.zero_grad()
+            loss = (model(x) ** 2).mean()
+            loss.backward()
+            kept["loss"].append(float(loss))
+            kept["gradient"].append({n: copy(p.grad) for n, p in model.named_parameters()})
+            optimizer.step()
+            kept["parameter"].append({n: copy(p) for n, p in model.named_parameters()})
+            held = {}
+            for n, p in model.named_parameters():
+                state = optimizer.state[p].items()
+                held[n] = {k: copy(s) for k, s in state if torch.is_tensor(s) and s.ndim}
+            kept["state"].append(held)
+
+    if probes is None:
+        go()
+        return None, kept
+    with ol.record(optimizer, probes=probes, model=model, **options) as trace:
+        go()
+    return trace, kept
+
+
+@needs_torch
+@pytest.mark.peers
+class TestTorch:
+    @pytest.mark.parametrize("name", list(RULES))
+    def test_every_number_is_what_pytorch_holds(self, name):
+        trace, kept = torch_run(RULES[name], "toy")
+        assert trace.loss.tolist() == kept["loss"]
+        assert trace.learning_rate.tolist() == [0.1 if name in ("SGD", "Momentum") else 0.01] * 12
+        for n, start in kept["start"].items():
+            values = [start, *(one[n] for one in kept["parameter"])]
+            assert np.array_equal(trace.parameters[n], values)
+            assert np.array_equal(trace.gradients[n], [one[n] for one in kept["gradient"]])
+            assert np.array_equal(trace.terms["update"][n], np.diff(values, axis=0))
+            for slot in kept["state"][0][n]:
+                assert np.array_equal(
+                    trace.slots[slot][n], [one[n][slot] for one in kept["state"]]
+                ), slot
+        assert set(trace.slots) == set(kept["state"][0]["0.weight"])
+
+    @pytest.mark.parametrize("name", list(RULES))
+    def test_the_run_is_not_disturbed(self, name):
+        backward = torch.Tensor.backward
+        _, plain = torch_run(RULES[name])
+        probes = [
+            ol.probes.Values(every=3), ol.probes.Norms(terms=False, every=2), ol.probes.Angle(),
+            ol.probes.Projection(), ol.probes.PCA(), ol.probes.Histogram(), ol.probes.Snapshots(4),
+        ]  # fmt: skip
+        trace, recorded = torch_run(RULES[name], probes)
+        assert recorded["loss"] == plain["loss"]
+        for n, array in plain["parameter"][-1].items():
+            assert np.array_equal(array, recorded["parameter"][-1][n])
+        assert torch.Tensor.backward is backward
+        assert trace.steps("norms").tolist() == [1, 3, 5, 7, 9, 11]
+        assert trace.steps("values").tolist() == [1, 4, 7, 10]
+
+    def test_it_is_saved_like_any_other(self, tmp_path):
+        pytest.importorskip("zarr")
+        trace, _ = torch_run(RULES["Adam"], "toy", to=tmp_path / "x.zarr", flush=5)
+        loaded = ol.load_trace(tmp_path / "x.zarr")
+        assert ol.trace.first_difference(trace, loaded) is None
+        assert loaded.settings["class"] == "Adam"
+
+    def test_two_engines_make_the_same_run(self):
+        trace, kept = torch_run(RULES["Adam"], "toy", steps=3)
+        ps = [ol.Parameter(a, name=n) for n, a in kept["start"].items()]
+        optimizer = ol.optimizer.Adam(0.01, parameters=ps)
+        with ol.record(optimizer) as ours:
+            for one in kept["gradient"]:
+                for p, g in zip(ps, one.values(), strict=True):
+                    p.grad = g
+                optimizer.step()
+        for n, a in ours.parameters.items():
+            np.testing.assert_allclose(a, trace.parameters[n], rtol=1e-5, atol=1e-7)
+
+    def test_what_looks_into_the_engine_is_refused(self):
+        with pytest.raises(TypeError, match="a run of PyTorch is recorded without them"):
+            torch_run(RULES["SGD"], [ol.probes.Time()])
+
+
+class TestAppend:
+    def test_arrays_a_step(self):
+        trace = ol.trace.Trace("mine")
+        w, m = random(2, 2), np.zeros((2, 2))
+        kept = [w]
+        for step in range(5):
+            g = random(2, 2, seed=step)
+            m = 0.9 * m + g
+            new = w - 0.1 * m
+            trace.append(
+                loss=step, learning_rate=0.1, parameters={"w": new}, gradients={"w": g},
+                slots={"velocity": {"w": m}}, before={"w": w} if not step else None,
+            )  # fmt: skip
+            w = new
+            kept.append(w)
+        assert np.array_equal(trace.parameters["w"], kept)
+        assert trace.loss.tolist() == [0, 1, 2, 3, 4]
+        assert np.array_equal(trace["velocity"]["w"][-1], m)
+        assert np.array_equal(trace["update"]["w"], np.diff(kept, axis=0))
+
+    def test_with_probes(self):
+        trace = ol.trace.Trace("mine")
+        for step in range(20):
+            start = {"w": np.zeros(3)} if not step else None
+            probes = ["norms", ol.probes.Angle()] if not step else None
+            trace.append(parameters={"w": np.full(3, -1.0 - step)}, gradients={"w": np.ones(3)},
+                         before=start, probes=probes)  # fmt: skip
+        assert not trace.parameters
+        np.testing.assert_allclose(trace.norms["update"]["w"], np.sqrt(3))
+        np.testing.assert_allclose(trace["angle"]["w"], 0, atol=1e-5)
+
+    def test_wrong_calls(self):
+        trace = ol.trace.Trace("mine")
+        with pytest.raises(TypeError, match="append begins with before="):
+            trace.append(parameters={"w": np.ones(2)})
+        trace.append(parameters={"w": np.ones(2)}, before={"w": np.zeros(2)})
+        with pytest.raises(TypeError, match="for the first call of append alone"):
+            trace.append(parameters={"w": np.ones(2)}, before={"w": np.zeros(2)})
+        with pytest.raises(ValueError, match="there is no parameter 'v'; there is w"):
+            trace.append(parameters={"v": np.ones(2)})
+        with pytest.raises(ValueError, match=r"w has shape \(3,\); its parameter has \(2,\)"):
+            trace.append(parameters={"w": np.ones(3)})
+        assert len(trace) == 1
