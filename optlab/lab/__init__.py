@@ -4,6 +4,9 @@ from optlab.backend.namespaces import set_module as _set_module
 from optlab.lab import data, models
 from optlab.lab.attraction import Basins, basins
 from optlab.lab.compare import Comparison, RaceWarning, compare
+from optlab.lab.landscapes.connection import Connection, connect
+from optlab.lab.landscapes.landscape import Landscape, landscape
+from optlab.lab.landscapes.runs import RunPath
 from optlab.lab.lr_range import RateRange, lr_range_test
 from optlab.lab.lr_search import RateSearch, best_rate
 from optlab.lab.memory_studies.result import MemoryStudy
@@ -15,10 +18,11 @@ from optlab.lab.reference_methods import ConjugateGradient, Newton, SteepestDesc
 from optlab.lab.sweep import LADDER, Sweep, sweep
 
 __all__ = [
-    "LADDER", "Basins", "ClosedForm", "Comparison", "ConjugateGradient", "Curvature", "MemoryRun",
-    "MemoryStudy", "NetworkSweep", "Newton", "RaceWarning", "RateRange", "RateSearch",
-    "SteepestDescent", "Sweep", "basins", "best_rate", "closed_form", "compare", "curvature",
-    "data", "lr_range_test", "memory_study", "models", "sweep",
+    "LADDER", "Basins", "ClosedForm", "Comparison", "ConjugateGradient", "Connection", "Curvature",
+    "Landscape", "MemoryRun", "MemoryStudy", "NetworkSweep", "Newton", "RaceWarning", "RateRange",
+    "RateSearch", "RunPath", "SteepestDescent", "Sweep", "basins", "best_rate", "closed_form",
+    "compare", "connect", "curvature", "data", "landscape", "lr_range_test", "memory_study",
+    "models", "sweep",
 ]  # fmt: skip
 
 _set_module(__name__)
