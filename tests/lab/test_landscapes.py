@@ -68,11 +68,13 @@ def test_each_loss_is_that_of_its_point(plane):
                            for _ in range(2))],
     }.get(plane, plane)  # fmt: skip
     found = ol.lab.landscape(model, loss_of(model, x, y), given, size=(5, 4), runs=trace)
-    assert found.loss.shape == (5, 4) and found.plane == plane
+    assert found.loss.shape == (5, 4)
+    assert found.plane == plane
     for i, b in enumerate(found.b):
         for j, a in enumerate(found.a):
             at = {
-                name: w + sum(c * d.get(name, 0) for c, d in zip((a, b), found.directions))
+                name: w
+                + sum(c * d.get(name, 0) for c, d in zip((a, b), found.directions, strict=False))
                 for name, w in found.origin.items()
             }
             assert found.loss[i, j] == pytest.approx(by_hand(at, x, y), rel=1e-12)
@@ -154,7 +156,8 @@ def test_what_the_plane_hides_of_a_run_is_told():
     moved = np.sqrt(sum(np.sum((trace["snapshot"][n][0] - w) ** 2) for n, w in own.items()))
     assert path.steps.tolist() == list(range(3, 31, 3))
     assert path.residual[-1] == pytest.approx(0, abs=1e-9)
-    assert 0.5 * moved < path.residual[0] < moved and path.explained < 0.5
+    assert 0.5 * moved < path.residual[0] < moved
+    assert path.explained < 0.5
     assert path.loss[-1] == pytest.approx(by_hand(own, x, y), rel=1e-9)
 
 
@@ -168,8 +171,10 @@ def test_several_runs_are_drawn_on_one_plane():
     found = ol.lab.landscape(model, loss_of(model, x, y), "pca", size=5, runs=runs)
     assert list(found.paths) == list(runs)
     for path in found.paths.values():
-        assert found.a[0] < path.a.min() and path.a.max() < found.a[-1]
-        assert found.b[0] < path.b.min() and path.b.max() < found.b[-1]
+        assert found.a[0] < path.a.min()
+        assert path.a.max() < found.a[-1]
+        assert found.b[0] < path.b.min()
+        assert path.b.max() < found.b[-1]
 
 
 def test_a_recording_of_all_values_is_a_run_too():
@@ -196,7 +201,8 @@ def test_an_ensemble_gives_the_numbers_of_single_points(monkeypatch):
     together = ol.lab.landscape(model, loss_of(model, x, y), size=6)
     monkeypatch.setattr(evaluation, "_MOST_MEMBERS", 1)
     alone = ol.lab.landscape(model, loss_of(model, x, y), size=6)
-    assert "ensemble" in together.execution and "one point" in alone.execution
+    assert "ensemble" in together.execution
+    assert "one point" in alone.execution
     np.testing.assert_allclose(together.loss, alone.loss, rtol=1e-12)
 
 
@@ -245,7 +251,7 @@ def test_an_error_leaves_the_weights_as_they_were(at):
 
     with pytest.raises(ZeroDivisionError):
         ol.lab.landscape(model, loss, size=20, refine=0.01)
-    assert all(p.data is array for p, array in zip(model.parameters(), arrays))
+    assert all(p.data is array for p, array in zip(model.parameters(), arrays, strict=False))
     assert all(np.array_equal(w, own[name]) for name, w in weights_of(model).items())
 
 
@@ -260,11 +266,13 @@ def test_an_interrupted_one_goes_on():
         return float(F.cross_entropy(model(x), y).item())  # no ensemble: one point after another
 
     found = ol.lab.landscape(model, loss, size=8)
-    assert found.interrupted and 0 < np.isfinite(found.loss).sum() < 64
+    assert found.interrupted
+    assert 0 < np.isfinite(found.loss).sum() < 64
     assert "resume" in repr(found)
     done = found.loss[found.evaluated]
     found.resume()
-    assert not found.interrupted and np.isfinite(found.loss).all()
+    assert not found.interrupted
+    assert np.isfinite(found.loss).all()
     assert len(calls) < 64 + 10
     np.testing.assert_array_equal(np.isin(done, found.loss), True)
     whole = ol.lab.landscape(model, loss_of(model, x, y), size=8)
@@ -282,7 +290,8 @@ def test_a_file_carries_it_over_to_another_call(tmp_path):
     first = ol.lab.landscape(model, loss, size=6, to=file)
     before = len(calls)
     again = ol.lab.landscape(model, loss, size=6, to=file)
-    assert len(calls) == before and again.evaluations == 0
+    assert len(calls) == before
+    assert again.evaluations == 0
     np.testing.assert_array_equal(first.loss, again.loss)
     with pytest.raises(ValueError, match="another landscape"):
         ol.lab.landscape(model, loss, size=7, to=file)
@@ -315,12 +324,14 @@ def test_tables():
     found = ol.lab.landscape(model, loss_of(model, x, y), size=(3, 4))
     table = found.table()
     row = table.iloc[5]
-    assert row.loss == found.loss[1, 1] and row.a == found.a[1] and row.b == found.b[1]
+    assert row.loss == found.loss[1, 1]
+    assert row.a == found.a[1]
+    assert row.b == found.b[1]
     assert found.to_xarray().sel(a=found.a[2], b=found.b[0]).item() == found.loss[0, 2]
 
 
 @pytest.mark.parametrize(
-    "changes, message",
+    ("changes", "message"),
     [
         ({"model": 3}, "takes a Layer"),
         ({"loss": 3}, "without arguments"),
@@ -393,11 +404,12 @@ def test_the_line_is_the_loss_between_two_sets_of_weights():
     trained(model, x, y)
     last = weights_of(model)
     way = ol.lab.connect(model, loss_of(model, x, y), first, last, size=5, curve=False)
-    for t, value in zip(way.t, way.line):
+    for t, value in zip(way.t, way.line, strict=False):
         at = {name: (1 - t) * w + t * last[name] for name, w in first.items()}
         assert value == pytest.approx(by_hand(at, x, y), rel=1e-12)
         assert by_hand(way.weights(t), x, y) == pytest.approx(value, rel=1e-12)
-    assert way.curve is None and np.isnan(way.curve_barrier)
+    assert way.curve is None
+    assert np.isnan(way.curve_barrier)
 
 
 def test_the_curve_avoids_the_barrier_of_the_line():
@@ -414,9 +426,9 @@ def test_the_curve_avoids_the_barrier_of_the_line():
     way = ol.lab.connect(model, loss_of(model, x, y), *solutions, size=21, steps=200)
     assert way.line_barrier > 0.1
     assert way.curve_barrier < 0.6 * way.line_barrier
-    for t, value in zip(way.t, way.curve):
+    for t, value in zip(way.t, way.curve, strict=False):
         assert value == pytest.approx(by_hand(way.weights(t), x, y), rel=1e-9)
-    for end, at in zip(solutions, (0.0, 1.0)):
+    for end, at in zip(solutions, (0.0, 1.0), strict=False):
         assert all(np.allclose(w, way.weights(at)[name]) for name, w in end.items())
     assert all(np.array_equal(w, own[name]) for name, w in weights_of(model).items())
 
