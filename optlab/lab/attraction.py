@@ -13,7 +13,7 @@ from optlab.backend.memory.sizes import bytes_from
 from optlab.lab.members import Group
 from optlab.lab.problems.lookup import find
 from optlab.lab.problems.surface import Surface
-from optlab.lab.sweeps.progress import ProgressBar
+from optlab.lab.progress import ProgressBar
 from optlab.lab.sweeps.run import Sweeper
 from optlab.lab.vectorized import NotOnePassError, evaluate
 from optlab.optimizer import Optimizer

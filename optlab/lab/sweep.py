@@ -16,8 +16,8 @@ from optlab.lab.network_sweep import NetworkSweep, sweep_network
 from optlab.lab.problems.lookup import find
 from optlab.lab.problems.networks import Network
 from optlab.lab.problems.surface import Surface
+from optlab.lab.progress import ProgressBar
 from optlab.lab.sweeps.outcome import Outcome
-from optlab.lab.sweeps.progress import ProgressBar
 from optlab.lab.sweeps.results import START, SweepResults
 from optlab.lab.sweeps.run import Sweeper
 from optlab.lab.vectorized import EnsembleRun

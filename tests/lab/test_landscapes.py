@@ -84,7 +84,7 @@ def test_each_loss_is_that_of_its_point(plane):
 
 
 def test_filters_are_scaled_as_the_authors_scale_them():
-    """Filter normalization (Li et al. 2018): each filter of d has the norm of that of the weight."""
+    """Li et al. 2018: each filter of a direction has the norm of that of the weight."""
     ol.seed(3)
     model = ol.nn.Sequential(
         ol.nn.Conv2D(2, 4, 3), ol.nn.Conv2DTranspose(4, 3, 2), ol.nn.Flatten(),

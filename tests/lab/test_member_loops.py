@@ -210,7 +210,7 @@ def test_an_interrupt_keeps_what_is_done(monkeypatch: pytest.MonkeyPatch) -> Non
         if len(seen) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("optlab.lab.sweeps.progress.ProgressBar.update", stop)
+    monkeypatch.setattr("optlab.lab.progress.ProgressBar.update", stop)
     rates = np.geomspace(1e-3, 0.1, 64)
     sweep = ol.sweep("booth", O.Adam, {"learning_rate": rates}, steps=20, limit=4096)
     monkeypatch.undo()

@@ -47,10 +47,7 @@ def pydoc_topics(share: float = 0.9) -> Text:
     >>> len(text.train) > 8 * len(text.validation) > 100_000
     True
     """
-    if not 0 < share < 1:
-        raise ValueError(
-            f"share is the part of the text for training, above 0 and below 1; got {share!r}."
-        )
+    _check_share(share)
     try:
         from pydoc_data.topics import topics
     except ModuleNotFoundError as error:
@@ -66,9 +63,39 @@ def pydoc_topics(share: float = 0.9) -> Text:
             if words not in seen:
                 seen.add(words)
                 sections.append(section.strip("\n"))
-    whole = "\n\n".join(sections) + "\n"
-    cut = whole.rindex("\n\n", 0, round(share * len(whole))) + 2
+    return divided("\n\n".join(sections) + "\n", share, "\n\n")
+
+
+def divided(whole: str, share: float, boundary: str) -> Text:
+    """Return a text in two parts, cut behind the last boundary before a share of it.
+
+    Raises
+    ------
+    ValueError
+        If one of the parts would be empty.
+
+    Examples
+    --------
+    >>> divided("a b c d", 0.6, " ")
+    Text(train='a b ', validation='c d')
+    """
+    _check_share(share)
+    cut = whole.rfind(boundary, 0, round(share * len(whole))) + len(boundary)
+    if cut < len(boundary):  # a text without lines
+        cut = round(share * len(whole))
+    if not whole[:cut] or not whole[cut:]:
+        raise ValueError(
+            f"a text of {len(whole)} characters leaves nothing for one of the two parts with "
+            f"share={share!r}."
+        )
     return Text(whole[:cut], whole[cut:])
+
+
+def _check_share(share: float) -> None:
+    if not 0 < share < 1:
+        raise ValueError(
+            f"share is the part of the text for training, above 0 and below 1; got {share!r}."
+        )
 
 
 def windows(

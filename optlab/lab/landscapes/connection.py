@@ -20,7 +20,7 @@ from optlab.lab.landscapes.weights import (
     inner,
     lent,
 )
-from optlab.lab.sweeps.progress import ProgressBar
+from optlab.lab.progress import ProgressBar
 from optlab.nn import Layer, Parameter
 from optlab.optimizer import Momentum, Optimizer
 

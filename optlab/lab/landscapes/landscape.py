@@ -33,7 +33,7 @@ from optlab.lab.landscapes.weights import (
     inner,
     weights_of,
 )
-from optlab.lab.sweeps.progress import ProgressBar
+from optlab.lab.progress import ProgressBar
 from optlab.nn import Layer
 
 

@@ -12,7 +12,7 @@ _PATIENCE, _PAUSE = 0.5, 0.1
 
 
 class ProgressBar:
-    """A bar for a known number of cells.
+    """A bar for a known amount of work.
 
     Parameters
     ----------
@@ -20,11 +20,14 @@ class ProgressBar:
     label : str
     wanted : bool, optional
         True shows it from the beginning; None shows it in notebooks alone, if the work takes long.
+    unit : str
+        What is counted.
     """
 
-    def __init__(self, total: int, label: str, wanted: bool | None) -> None:
+    def __init__(self, total: int, label: str, wanted: bool | None, unit: str = "cells") -> None:
         self.total = total
         self.label = label
+        self.unit = unit
         self._display = _notebook_display() if wanted is not False else None
         self._shown = wanted is True
         self._hidden = wanted is False or (wanted is None and self._display is None)
@@ -32,7 +35,7 @@ class ProgressBar:
         self._begin = self._last = monotonic()
 
     def update(self, done: int) -> None:
-        """Show that this many cells are done."""
+        """Show that this much is done."""
         now = monotonic()
         if self._hidden or (not self._shown and now - self._begin < _PATIENCE):
             return
@@ -53,7 +56,8 @@ class ProgressBar:
         filled = int(_WIDTH * share)
         left = f", {seconds / share - seconds:.0f} s left" if 0 < share < 1 else ""
         bar = "#" * filled + "." * (_WIDTH - filled)
-        return f"{self.label} {share:4.0%} [{bar}] {done}/{self.total} cells, {seconds:.0f} s{left}"
+        count = f"{done}/{self.total} {self.unit}"
+        return f"{self.label} {share:4.0%} [{bar}] {count}, {seconds:.0f} s{left}"
 
     def close(self) -> None:
         """End the line, or take the output away."""
