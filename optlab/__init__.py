@@ -72,6 +72,7 @@ _NAMES = {
     "jit": "optlab.jit",
     "lab": "optlab.lab",
     "memory": "optlab.trace.memory",
+    "models": "optlab.lab.models",
     "nn": "optlab.nn",
     "numpy": "optlab.numpy",
     "special": "optlab.special",

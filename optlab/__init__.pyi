@@ -69,6 +69,7 @@ from optlab.jit import in_dynamic_mode as in_dynamic_mode
 from optlab.lab import basins as basins
 from optlab.lab import compare as compare
 from optlab.lab import data as data
+from optlab.lab import models as models
 from optlab.lab import problems as problems
 from optlab.lab import sweep as sweep
 from optlab.nn import ParamAttr as ParamAttr
