@@ -14,15 +14,17 @@ from optlab.lab.memory_studies.rows import MemoryRun
 from optlab.lab.memory_studies.study import memory_study
 from optlab.lab.network_sweep import NetworkSweep
 from optlab.lab.quadratics import ClosedForm, Curvature, closed_form, curvature
+from optlab.lab.recipes.catalogue import recipe
+from optlab.lab.recipes.recipe import Recipe, Training
 from optlab.lab.reference_methods import ConjugateGradient, Newton, SteepestDescent
 from optlab.lab.sweep import LADDER, Sweep, sweep
 
 __all__ = [
     "LADDER", "Basins", "ClosedForm", "Comparison", "ConjugateGradient", "Connection", "Curvature",
     "Landscape", "MemoryRun", "MemoryStudy", "NetworkSweep", "Newton", "RaceWarning", "RateRange",
-    "RateSearch", "RunPath", "SteepestDescent", "Sweep", "basins", "best_rate", "closed_form",
-    "compare", "connect", "curvature", "data", "landscape", "lr_range_test", "memory_study",
-    "models", "sweep",
+    "RateSearch", "Recipe", "RunPath", "SteepestDescent", "Sweep", "Training", "basins",
+    "best_rate", "closed_form", "compare", "connect", "curvature", "data", "landscape",
+    "lr_range_test", "memory_study", "models", "recipe", "sweep",
 ]  # fmt: skip
 
 _set_module(__name__)

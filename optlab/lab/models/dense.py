@@ -57,7 +57,7 @@ class MLP(Layer):
                 )
             activation = _ACTIVATIONS[activation]
         layers: list[Layer] = []
-        for before, after in itertools.pairwise(sizes):
+        for before, after in itertools.pairwise(sizes[:-1]):
             layers += [Linear(before, after), activation()]
         self.layers = Sequential(*layers, Linear(sizes[-2], sizes[-1]))
 

@@ -1,0 +1,1 @@
+"""Recipes: models, their data, optimizers and schedules, and the results that they reach."""
