@@ -31,6 +31,7 @@ from optlab.optimizer.sgd import SGD
 from optlab.optimizer.step.rule_capture import capture_rule
 from optlab.optimizer.step.step import Update
 from optlab.optimizer.wrappers import (
+    SAM,
     Averaged,
     ExponentialMovingAverage,
     LookAhead,
@@ -42,6 +43,7 @@ __all__ = [
     "ASGD",
     "LBFGS",
     "REQUIRED",
+    "SAM",
     "SGD",
     "Adadelta",
     "Adagrad",

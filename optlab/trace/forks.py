@@ -32,9 +32,10 @@ def fork(
     old = optimizer_of(trace, optimizer, "fork")
     if not old.groups:
         raise TypeError("fork needs an optimizer that has parameters; this one is a template.")
-    if _innermost(old).custom_step:
+    if _innermost(old).custom_step or getattr(old, "needs_closure", False):
+        evaluator = _innermost(old) if _innermost(old).custom_step else old
         raise TypeError(
-            f"fork replays steps of one gradient; {type(_innermost(old)).__name__} evaluates the "
+            f"fork replays steps of one gradient; {type(evaluator).__name__} evaluates the "
             "loss itself."
         )
     if not isinstance(step, (int, np.integer)) or isinstance(step, bool):

@@ -20,9 +20,10 @@ def influence(trace: Any, step: int, direction: Any = None, optimizer: Any = Non
     """Return the derivatives of one update by every gradient so far; see `Trace.influence`."""
     optimizer = optimizer_of(trace, optimizer, "influence")
     innermost = _innermost(optimizer)
-    if innermost.custom_step:
+    if innermost.custom_step or getattr(optimizer, "needs_closure", False):
+        evaluator = innermost if innermost.custom_step else optimizer
         raise TypeError(
-            f"influence follows rules that take one gradient a step; {type(innermost).__name__} "
+            f"influence follows rules that take one gradient a step; {type(evaluator).__name__} "
             "evaluates the loss itself."
         )
     if direction is None and (why := _coupling(optimizer)):

@@ -5,9 +5,11 @@ from optlab.optimizer.wrappers.ema import ExponentialMovingAverage
 from optlab.optimizer.wrappers.look_ahead import LookAhead
 from optlab.optimizer.wrappers.model_average import ModelAverage
 from optlab.optimizer.wrappers.recompute import RecomputeOptimizer
+from optlab.optimizer.wrappers.sam import SAM
 from optlab.optimizer.wrappers.wrapper import Wrapper, free_name, layers_of
 
 __all__ = [
+    "SAM",
     "Averaged",
     "ExponentialMovingAverage",
     "LookAhead",
