@@ -77,6 +77,7 @@ CASES = {
         network_weights,
         lambda ps: O.RecomputeOptimizer(O.LookAhead(O.Adam(0.1, parameters=ps), k=3)),
     ),
+    "SAM": (network_weights, lambda ps: O.SAM(O.Adam(0.1, parameters=ps), rho=0.1)),
     "Dpsgd that draws": (network_weights, lambda ps: O.Dpsgd(0.1, sigma=1.0, parameters=ps)),
     **{
         f"{name}, {inner}": (
@@ -115,7 +116,7 @@ def train(parameters, optimizer, start, stop):
             loss.backward()
             return loss
 
-        if isinstance(optimizer, O.LBFGS):
+        if getattr(optimizer, "needs_closure", False):
             optimizer.step(closure)
         else:
             closure()

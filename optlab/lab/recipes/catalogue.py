@@ -318,8 +318,8 @@ RECIPES = {
             _points, _equation, _farthest,
         ),
         Recipe(
-            "char_lstm", "An LSTM on the reference of Python", "bits a character, held out", 2.6,
-            False, 120, 1500, 500, _characters,
+            "char_lstm", "An LSTM on the reference of Python", "bits a character, held out", 2.1,
+            False, 90, 1500, 500, _characters,
             lambda data: CharLSTM(len(data.tokenizer), 128, dropout=0.1), _lstm_optimizer,
             _windows(64, 16), cross_entropy, _bits_per_character,
         ),

@@ -13,6 +13,7 @@ from optlab.autograd.tape.row_sparse import RowSparse
 from optlab.autograd.tensor.conversions import as_setting
 from optlab.autograd.tensor.tensor import raw
 from optlab.backend.arrays import as_float, copied
+from optlab.backend.ensemble import EnsembleArray
 from optlab.optimizer.rule.hyperparameters import by_names
 from optlab.optimizer.step.after_steps import AfterSteps
 from optlab.optimizer.step.step import Update
@@ -151,6 +152,11 @@ class SAM(Wrapper):
         flats = self.arenas
         for flat in flats:
             flat.make_ready()
+            if isinstance(flat.values, EnsembleArray):
+                raise TypeError(
+                    "SAM takes no ensembles: each member would go up by a distance of its own. "
+                    "Make one SAM for each run, or race them with ol.compare."
+                )
         with enable_grad():
             returned = closure()
         self.loss_of_step = as_float(raw(returned), "the loss that the closure returns")
