@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Literal
+
 import numpy as np
 
 from optlab.viz.backends.scene import (
+    HIDDEN,
     Axis,
+    Bars,
     Contour,
+    Fill,
     Line,
     Mark,
     Marker,
@@ -147,3 +153,48 @@ def accuracies_panel(view: AccuracyView) -> Panel:
         Axis(len(names) - 0.4, -0.6, ticks=names, loud=True),
         marks, "Held-out accuracy", "on unseen examples", frame="left",
     )  # fmt: skip
+
+
+def list_panel(
+    rows: Sequence[tuple[str, str, float, Fill]],
+    room: float,
+    longest: float,
+    heading: str,
+    note: str,
+) -> Panel:
+    """Return a list of shares: in each row a text, under it a bar, and what is said of it.
+
+    Parameters
+    ----------
+    rows : sequence of (text, what is said, share, fill)
+    room : float
+        Rows that the panel has room for.
+    longest : float
+        Length of the longest bar, relative to the panel.
+    """
+    most = max((share for _, _, share, _ in rows), default=1.0)
+    marks: list[Mark] = []
+    for row, (text, said, share, fill) in enumerate(rows):
+        length = max(0.01, longest * share / most)
+        edge = Pen(theme.FRAME, 0.6)
+        marks += [
+            Bars([length], [row + 0.73], 0.3, [fill], edge if not fill.pattern else None),
+            Text(0.0, row + 0.27, text, theme.INK, across="left", halo=False),
+            Text(1.0, row + 0.73, said, theme.QUIET, across="right", halo=False),
+        ]
+    return Panel(HIDDEN, Axis(room, 0.0, shown=False), marks, heading, note, frame="none")
+
+
+def peak_marks(
+    peak: tuple[float, float],
+    text: str,
+    shift: tuple[float, float],
+    across: Literal["left", "center", "right"],
+    *,
+    bold: bool = False,
+) -> list[Mark]:
+    """Return the mark of the peak of a memory timeline, and its label."""
+    down = Marker("triangle-down", theme.END_SIZE, theme.INK, theme.PAPER, 1.2)
+    # Its label may cross the line between two phases.
+    label = Text(*peak, text, theme.INK, across=across, shift=shift, bold=bold, ground=float(bold))
+    return [Points([peak[0]], [peak[1]], down, clip=False), label]

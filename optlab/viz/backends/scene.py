@@ -1,13 +1,13 @@
 """Marks: the content of a figure, as plain data that every backend draws with one function.
 
-A figure is a `Scene`: a page with texts, a legend, and panels of marks. `backends.plotly.draw` makes
-the interactive figure of it and `backends.matplotlib.draw` the static image, so the two cannot
-differ. A canvas in a page draws the same kinds of marks from JSON.
+A figure is a `Scene`: a page with texts, a legend, and panels of marks. `backends.plotly.draw`
+makes the interactive figure of it, and `backends.matplotlib.draw` the static image: they cannot
+differ. A canvas in a page that draws Python's data would get the same marks as JSON.
 
-Coordinates are those of the data, on a log axis too; sizes are in pixels. Texts are plain: a backend
-escapes what it would read as markup. `hover` and `tips` alone are in plotly's notation, since they
-are of no use to a static image. Colors are those of the page in use, so a scene is drawn where it is
-made.
+Coordinates are those of the data, on a log axis too; sizes are in pixels. Texts are plain: a
+backend escapes what it would read as markup. `hover` and `tips` alone are in plotly's notation,
+since they are of no use to a static image. Colors are those of the page in use: a scene is drawn
+where it is made.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from optlab.viz.style.theme import Area as Fill
 from optlab.viz.style.theme import Style
 
 Places = Sequence[float] | Floats
-#: Points shown by one scatter of plotly, or one line of matplotlib.
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,8 @@ class Line:
     Attributes
     ----------
     hover : str
-        Text at the mouse, with ``%{x}``, ``%{y}`` and ``%{text}`` (of `tips`) filled in; none if "".
+        Text at the mouse, with ``%{x}``, ``%{y}`` and ``%{text}`` (of `tips`) filled in; "" for
+        none.
     group : str
         The legend entry that hides it.
     clip : bool
