@@ -116,7 +116,7 @@ def curves_panel(view: CurvesView) -> Panel:
         marks.append(
             Text(
                 end.x, end.text_y, end.text, end.style.color, across="left",
-                shift=(theme.END_SIZE / 2 + 2, 0), group=end.name,
+                shift=(end.size / 2 + 2, 0), group=end.name,
             )
         )  # fmt: skip
     for name, style, mark in view.stops:

@@ -12,18 +12,23 @@ where it is made.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from optlab.viz.style import theme
 from optlab.viz.style.geometry import Floats
 from optlab.viz.style.layout import Page
+from optlab.viz.style.text import format_number
 from optlab.viz.style.theme import Area as Fill
 from optlab.viz.style.theme import Style
+
+_LEAST_TICKS = 4
 
 Places = Sequence[float] | Floats
 
@@ -277,6 +282,42 @@ class Axis:
     numbers: bool = True
     right: bool = False
     loud: bool = False
+
+    @property
+    def numbered(self) -> Sequence[tuple[float, str]] | None:
+        """Its places and texts of numbers; None where a backend chooses them.
+
+        On a log axis of less than one and a half decades whole decades are too few.
+        """
+        if self.ticks is None and self.scale == "log" and self.high - self.low < 1.5:
+            places, texts = decades(self.low, self.high)
+            return [(10.0**place, text) for place, text in zip(places, texts, strict=True)]
+        return self.ticks
+
+
+def decades(low: float, high: float) -> tuple[list[float], list[str]]:
+    """Return powers of ten that get a number, and their values as text: four or more, round ones.
+
+    Examples
+    --------
+    >>> decades(-1.2, 1.4)[1], decades(-12, 3)[1]
+    (['0.1', '0.3', '1', '3', '10'], ['1e-12', '1e-9', '1e-6', '1e-3', '1e0', '1e3'])
+    """
+    first, last = math.ceil(low - 1e-9), math.floor(high + 1e-9)
+    if last - first >= 3:
+        places = [float(e) for e in range(first, last + 1, max(1, math.ceil((last - first) / 6)))]
+        return places, [f"1e{place:.0f}" for place in places]
+    values: list[float] = []
+    for digits in ((1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7)):
+        values = [d * 10.0**e for e in range(first - 1, last + 1) for d in digits]
+        values = [x for x in values if low - 1e-9 <= math.log10(x) <= high + 1e-9]
+        if len(values) >= _LEAST_TICKS:
+            break
+    else:
+        evenly = MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10], min_n_ticks=_LEAST_TICKS)
+        inside = [float(x) for x in evenly.tick_values(10**low, 10**high)]
+        values = [x for x in inside if x > 0 and low - 1e-9 <= math.log10(x) <= high + 1e-9]
+    return [math.log10(x) for x in values], [format_number(x, 4) for x in values]
 
 
 HIDDEN = Axis(0.0, 1.0, shown=False)

@@ -9,11 +9,10 @@ import plotly.graph_objects as go
 
 from optlab.viz.backends.matplotlib.draw import draw_png
 from optlab.viz.backends.plotly.draw import draw
-from optlab.viz.backends.scene import Axis, Line, Mark, Marker, Panel, Pen, Points, Scene
+from optlab.viz.backends.scene import Axis, Line, Mark, Marker, Panel, Pen, Points, Scene, decades
 from optlab.viz.style import layout, theme
 from optlab.viz.style.geometry import Box, Floats, clip_line
 from optlab.viz.style.text import format_number
-from optlab.viz.sweeps.settings_map import decades
 
 WIDTH, HEIGHT = 700, 400
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
-from matplotlib.ticker import MaxNLocator
 
 from optlab.viz.backends.matplotlib.draw import draw_png
 from optlab.viz.backends.plotly.draw import draw
@@ -23,17 +21,16 @@ from optlab.viz.backends.scene import (
     Points,
     Rule,
     Scene,
+    decades,
     star,
 )
 from optlab.viz.style import layout, theme
-from optlab.viz.style.text import format_number
 from optlab.viz.sweeps.settings_view import Axis as Setting
 from optlab.viz.sweeps.settings_view import SettingsView, settings_view
 
 _END = "#b84a00"
 """The color of an end of what was tried."""
 _COLORS = 32
-_LEAST_TICKS = 4
 _STAR = 16.0
 _MOST_CROSSES, _MOST_DOTS = 2500, 60
 WIDTH, HEIGHT = 760, 460
@@ -98,31 +95,6 @@ def _scene(view: SettingsView) -> Scene:
 
 def _ticks(axis: Setting) -> list[tuple[float, str]]:
     return [(float(axis.place[i]), axis.labels[i]) for i in axis.ticks]
-
-
-def decades(low: float, high: float) -> tuple[list[float], list[str]]:
-    """Return heights that get a number, and their losses as text: four or more, round ones.
-
-    Examples
-    --------
-    >>> decades(-1.2, 1.4)[1], decades(-12, 3)[1]
-    (['0.1', '0.3', '1', '3', '10'], ['1e-12', '1e-9', '1e-6', '1e-3', '1e0', '1e3'])
-    """
-    first, last = math.ceil(low - 1e-9), math.floor(high + 1e-9)
-    if last - first >= 3:
-        places = [float(e) for e in range(first, last + 1, max(1, math.ceil((last - first) / 6)))]
-        return places, [f"1e{place:.0f}" for place in places]
-    values: list[float] = []
-    for digits in ((1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7)):
-        values = [d * 10.0**e for e in range(first - 1, last + 1) for d in digits]
-        values = [x for x in values if low - 1e-9 <= math.log10(x) <= high + 1e-9]
-        if len(values) >= _LEAST_TICKS:
-            break
-    else:
-        evenly = MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10], min_n_ticks=_LEAST_TICKS)
-        inside = [float(x) for x in evenly.tick_values(10**low, 10**high)]
-        values = [x for x in inside if x > 0 and low - 1e-9 <= math.log10(x) <= high + 1e-9]
-    return [math.log10(x) for x in values], [format_number(x, 4) for x in values]
 
 
 def _map(view: SettingsView, up: Setting) -> Panel:

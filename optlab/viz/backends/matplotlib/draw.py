@@ -28,8 +28,7 @@ from optlab.viz.backends.matplotlib.image import (
     blank_figure,
     font,
     halo,
-    marker_name,
-    marker_scale,
+    marker_pen,
 )
 from optlab.viz.backends.scene import (
     Area,
@@ -125,7 +124,7 @@ def panel_axes(figure: Figure, page: Page, at: int) -> Axes:
     panel = page.panels[at]
     left, low = panel.left / page.width, 1 - (panel.top + panel.height) / page.height
     axes = figure.add_axes((left, low, panel.width / page.width, panel.height / page.height))
-    axes.set_facecolor(theme.PAPER)
+    axes.set_facecolor("none")  # a text may reach over its neighbor
     axes.tick_params(which="both", length=0, pad=4, colors=theme.QUIET)
     axes.grid(False)  # which `use_style` draws
     for spine in axes.spines.values():
@@ -156,7 +155,7 @@ def draw_panel(axes: Axes, panel: Panel) -> None:
         axes.axhline(0, color=theme.FRAME, linewidth=PIXEL, zorder=0.6)
     axes.set_aspect("equal" if panel.equal else "auto", anchor="W")
     if panel.heading:
-        _add_heading(axes, panel.heading, panel.note)
+        add_heading(axes, panel.heading, panel.note)
 
 
 def _set_axis(it: Any, set_limits: Any, set_scale: Any, axis: Axis) -> None:
@@ -170,17 +169,14 @@ def _set_axis(it: Any, set_limits: Any, set_scale: Any, axis: Axis) -> None:
         return
     if axis.grid:
         it.grid(True, which="major", color=theme.RULE, linewidth=PIXEL)
-    if axis.ticks is not None:
-        texts = dict(enumerate(text for _, text in axis.ticks))
-        it.set_major_locator(FixedLocator([place for place, _ in axis.ticks]))
+    if axis.numbered is not None:
+        texts = dict(enumerate(text for _, text in axis.numbered))
+        it.set_major_locator(FixedLocator([place for place, _ in axis.numbered]))
         it.set_major_formatter(FuncFormatter(lambda _, at: encodable(texts.get(at, ""))))
     elif axis.scale == "log":
-        wide = high - low >= 1.5
         stride = max(1, round((high - low) / 6))
-        it.set_major_locator(
-            LogLocator(10.0**stride, numticks=50) if wide else LogLocator(10.0, (1, 2, 5))
-        )
-        it.set_major_formatter(FuncFormatter(_power if wide else lambda x, _: format_number(x)))
+        it.set_major_locator(LogLocator(10.0**stride, numticks=50))
+        it.set_major_formatter(FuncFormatter(_power))
     else:
         it.set_major_locator(MaxNLocator(axis.count, steps=[1, 2, 5, 10], integer=axis.whole))
         inside = [x for x in it.get_majorticklocs() if min(low, high) <= x <= max(low, high)]
@@ -215,7 +211,7 @@ def _annotate(
     )  # fmt: skip
 
 
-def _add_heading(axes: Axes, title: str, note: str) -> None:
+def add_heading(axes: Axes, title: str, note: str) -> None:
     """Write title and note above a panel."""
     corner: dict[str, Any] = {"point": (0, 1), "xycoords": "axes fraction"}
     heading = _annotate(
@@ -244,13 +240,8 @@ def _line(pen: Pen) -> dict[str, Any]:
 
 
 def _marker(marker: Marker) -> dict[str, Any]:
-    return {
-        "marker": marker_name(marker.name),
-        "markersize": marker.size * PIXEL * marker_scale(marker.name),
-        "markerfacecolor": marker.face,
-        "markeredgecolor": marker.edge or "none",
-        "markeredgewidth": marker.edge_width * PIXEL,
-    }
+    edge = marker.edge or "none"
+    return marker_pen(marker.name, marker.size, marker.face, edge, marker.edge_width)
 
 
 def _fill(fill: Fill, edge: Pen | None = None) -> dict[str, Any]:
@@ -279,11 +270,11 @@ def _(mark: Points, axes: Axes, order: float) -> None:
     x, y = np.asarray(mark.x), np.asarray(mark.y)
     if mark.seen is not None:
         x, y = x[mark.seen], y[mark.seen]
+    pen = _marker(mark.marker)
     if len(mark.faces):
-        name, size = marker_name(mark.marker.name), (mark.marker.size * PIXEL) ** 2
-        axes.scatter(x, y, s=size, c=list(mark.faces), marker=name, linewidths=0, zorder=order)
+        look = {"marker": pen["marker"], "s": pen["markersize"] ** 2, "linewidths": 0}
+        axes.scatter(x, y, c=list(mark.faces), clip_on=mark.clip, zorder=order, **look)
     else:
-        pen = _marker(mark.marker)
         axes.plot(x, y, linestyle="none", clip_on=mark.clip, zorder=order, **pen)
     if mark.text and mark.side is not None:
         vertical, horizontal = mark.side.split()
@@ -334,7 +325,7 @@ def _(mark: Contour, axes: Axes, order: float) -> None:
     surface = (mark.x, mark.y, mark.height)
     shared: dict[str, Any] = {"levels": mark.levels, "zorder": order}
     axes.contourf(*surface, colors=mark.colors, extend="both", **shared)
-    pen = {"colors": mark.pen.color, "linewidths": mark.pen.width * PIXEL}
+    pen: dict[str, Any] = {"colors": mark.pen.color, "linewidths": mark.pen.width * PIXEL}
     axes.contour(*surface, linestyles="solid", **pen, **shared)
 
 

@@ -50,14 +50,15 @@ def font(size: float, weight: str = "normal") -> FontProperties:
     return FontProperties(family=_family(), size=size * PIXEL, weight=weight)
 
 
-def marker_name(name: str) -> str:
-    """Return matplotlib's name of a marker of the theme."""
-    return _MARKERS[name]
-
-
-def marker_scale(name: str) -> float:
-    """Return the size of a marker relative to that of plotly."""
-    return _MARKER_SCALE.get(name, 1.0)
+def marker_pen(name: str, size: float, face: str, edge: str, edge_width: float) -> dict[str, Any]:
+    """Return matplotlib's options of a marker; sizes in pixels."""
+    return {
+        "marker": _MARKERS[name],
+        "markersize": size * PIXEL * _MARKER_SCALE.get(name, 1.0),
+        "markerfacecolor": face,
+        "markeredgecolor": edge,
+        "markeredgewidth": edge_width * PIXEL,
+    }
 
 
 def halo(width: float = 2.5) -> list[Any]:

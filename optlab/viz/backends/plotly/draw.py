@@ -200,7 +200,10 @@ def _x_axis(panel: Panel, page: Page, at: int) -> dict[str, Any]:
     across, place = page.width - layout.LEFT - layout.RIGHT, page.panels[at]
     left = (place.left - layout.LEFT) / across
     lined = panel.frame in ("box", "open", "below")
-    found = {"domain": [left, min(1.0, left + place.width / across)], "tickangle": 0}
+    found: dict[str, Any] = {
+        "domain": [left, min(1.0, left + place.width / across)],
+        "tickangle": 0,
+    }
     if panel.equal:
         found |= {"constrain": "domain", "constraintoward": "left"}
     return found | _axis(panel.x, panel.frame, lined)
@@ -211,7 +214,7 @@ def _y_axis(panel: Panel, page: Page, at: int) -> dict[str, Any]:
     low = 1 - (place.top + place.height - first.top) / first.height
     high = 1 - (place.top - first.top) / first.height
     lined = panel.frame in ("box", "open", "left")
-    found = {"domain": [max(0.0, low), min(1.0, high)]}
+    found: dict[str, Any] = {"domain": [max(0.0, low), min(1.0, high)]}
     if panel.equal:
         found |= {"constrain": "domain"}
     return found | _axis(panel.y, panel.frame, lined)
@@ -221,7 +224,7 @@ def _axis(axis: Axis, frame: str, lined: bool) -> dict[str, Any]:
     found: dict[str, Any] = {"range": [axis.low, axis.high], "zeroline": False, "showgrid": False}
     if not axis.shown:
         return found | {"visible": False, "fixedrange": True}
-    font = {"size": theme.FONT_SMALL, "color": theme.QUIET}
+    font: dict[str, Any] = {"size": theme.FONT_SMALL, "color": theme.QUIET}
     if axis.loud:
         font = {"size": theme.FONT_TEXT, "color": theme.INK}
     found |= {"ticks": "", "tickfont": font, "type": axis.scale, "ticklabelstandoff": 3}
@@ -233,10 +236,10 @@ def _axis(axis: Axis, frame: str, lined: bool) -> dict[str, Any]:
         found |= {"zeroline": True, "zerolinecolor": theme.FRAME}
     if not axis.numbers:
         found["showticklabels"] = False
-    if axis.ticks is not None:
-        found |= {"tickvals": [place for place, _ in axis.ticks]}
-        found |= {"ticktext": [escaped(text) for _, text in axis.ticks]}
-    elif axis.scale == "log" and axis.high - axis.low >= 1.5:
+    if axis.numbered is not None:
+        found |= {"tickvals": [place for place, _ in axis.numbered]}
+        found |= {"ticktext": [escaped(text) for _, text in axis.numbered]}
+    elif axis.scale == "log":
         # Whole decades only: 2 and 5 between them would be taken for decades.
         found |= {"dtick": max(1, round((axis.high - axis.low) / 6)), "exponentformat": "power"}
         # plotly draws powers a quarter larger than other numbers.
@@ -392,21 +395,17 @@ def _pattern(fill: Fill) -> dict[str, Any]:
 
 @_drawn.register
 def _(mark: Bars, panel: Panel) -> list[tuple[str, dict[str, Any]]]:
-    patterns = [_pattern(fill) for fill in mark.fills]
-    looks = {name: [one[name] for one in patterns] for name in ("shape", "fgcolor", "bgcolor")}
     edge = mark.edge or Pen(theme.PAPER, 0)
-    marker = {
-        "color": looks["bgcolor"],
-        "pattern": {**looks, "size": 7, "solidity": 0.18},
-        "line": {"color": edge.color, "width": edge.width},
-    }
-    return [(
-        "data",
-        {
-            "type": "bar", "orientation": "h", "x": list(mark.lengths), "y": list(mark.places),
-            "width": mark.thickness, "marker": marker, "hoverinfo": "skip", "showlegend": False,
-        },
-    )]  # fmt: skip
+    shared = {
+        "type": "bar", "orientation": "h", "width": mark.thickness, "hoverinfo": "skip",
+        "showlegend": False,
+    }  # fmt: skip
+    found = []
+    for length, place, fill in zip(mark.lengths, mark.places, mark.fills, strict=True):
+        line = {"color": edge.color, "width": edge.width}
+        marker = {"color": fill.color, "pattern": _pattern(fill), "line": line}
+        found.append(("data", shared | {"x": [length], "y": [place], "marker": marker}))
+    return found
 
 
 @_drawn.register
