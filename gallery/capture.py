@@ -23,7 +23,7 @@ from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
 import optlab as ol
 from optlab.backend.memory.sizes import in_words
-from optlab.viz.backends.matplotlib.parts import DOTS_PER_INCH, as_png
+from optlab.viz.backends.matplotlib.image import DOTS_PER_INCH, as_png
 from optlab.viz.style import theme
 
 BATCH, WIDTHS = 32, (8, 16, 32, 64, 128, 256, 512)

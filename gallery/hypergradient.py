@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from sklearn.datasets import load_digits
 
 import optlab as ol
-from optlab.viz.backends.matplotlib.parts import DOTS_PER_INCH, as_png
+from optlab.viz.backends.matplotlib.image import DOTS_PER_INCH, as_png
 from optlab.viz.style import theme
 
 STEPS, ROUNDS, START, OUTER_RATE = 30, 20, 3e-4, 0.3

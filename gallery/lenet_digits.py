@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from sklearn.datasets import load_digits
 
 import optlab as ol
-from optlab.viz.backends.matplotlib.parts import DOTS_PER_INCH, as_png
+from optlab.viz.backends.matplotlib.image import DOTS_PER_INCH, as_png
 from optlab.viz.style import theme
 
 EPOCHS, RATE, HELD_OUT = 6, 2e-3, 360

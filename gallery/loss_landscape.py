@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 from sklearn.datasets import load_digits
 
 import optlab as ol
-from optlab.viz.backends.matplotlib.parts import DOTS_PER_INCH, as_png
+from optlab.viz.backends.matplotlib.image import DOTS_PER_INCH, as_png
 from optlab.viz.style import theme
 
 DEPTH, WIDTH, STEPS, RATE, POINTS, EXTENT = 10, 24, 300, 3e-3, 31, 1.0

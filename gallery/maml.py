@@ -21,7 +21,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import optlab as ol
-from optlab.viz.backends.matplotlib.parts import DOTS_PER_INCH, as_png
+from optlab.viz.backends.matplotlib.image import DOTS_PER_INCH, as_png
 from optlab.viz.style import theme
 
 POINTS, TASKS, INNER_RATE, OUTER_RATE = 10, 25, 0.01, 2e-3

@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from sklearn.datasets import load_digits
 
 import optlab as ol
-from optlab.viz.backends.matplotlib.parts import DOTS_PER_INCH, as_png
+from optlab.viz.backends.matplotlib.image import DOTS_PER_INCH, as_png
 from optlab.viz.style import theme
 
 EXAMPLES, WRONG, EPOCHS, RATE = 1200, 60, 12, 3e-3

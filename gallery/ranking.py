@@ -310,7 +310,8 @@ def draw(rows: list[Row], chosen: Mapping[str, Any], folder: Path) -> Path:
     """Plot the ranking: a dot for the mean over the seeds, a line for the range."""
     from matplotlib.figure import Figure
 
-    from optlab.viz.backends.matplotlib.parts import DOTS_PER_INCH, add_heading, as_png, font
+    from optlab.viz.backends.matplotlib.draw import add_heading
+    from optlab.viz.backends.matplotlib.image import DOTS_PER_INCH, as_png, font
     from optlab.viz.style import theme
 
     styles = theme.assign_styles({name: name for name in contestants()})
@@ -360,7 +361,7 @@ def dots(axes: Any, values: list[list[float]], styles: list[Any]) -> None:
     """Plot one row per optimizer: the range of its values, and their mean."""
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
-    from optlab.viz.backends.matplotlib.parts import PIXEL, font, marker_pen
+    from optlab.viz.backends.matplotlib.image import PIXEL, font, marker_pen
     from optlab.viz.style import theme
 
     for at, (row, style) in enumerate(zip(values, styles, strict=True)):

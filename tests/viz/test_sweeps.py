@@ -10,8 +10,8 @@ import pytest
 import optlab as ol
 from optlab.backend import display
 from optlab.viz import renderers
+from optlab.viz.backends.scene import decades
 from optlab.viz.sweeps.attraction_view import attraction_view
-from optlab.viz.sweeps.settings_map import decades
 from optlab.viz.sweeps.settings_view import _bulk, settings_view
 
 O = ol.optimizer  # noqa: E741

@@ -37,13 +37,13 @@ def test_the_default_is_the_loss_and_the_norms_of_gradients():
 
 def test_runs_beside_each_other():
     first, second = run(), run(10, probes="light")
-    named = traces_of([first, second], "series", markup=True)
+    named = traces_of([first, second], "series")
     assert list(named) == ["Adam", "Adam (2)"]
     curves = quantity_curves(named, "norm of gradient", "w")
     assert {name: len(x) for name, (x, _) in curves.items()} == {"Adam": 20, "Adam (2)": 1}
     race = ol.compare("rosenbrock", {"a": ol.optimizer.SGD(1e-4)}, steps=3)
     for given in (race, race.traces, race["a"], [race["a"]]):
-        assert list(traces_of(given, "series", markup=False)) == ["a"]
+        assert list(traces_of(given, "series")) == ["a"]
         assert ol.viz.series_png(given, "loss").startswith(b"\x89PNG")
 
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 
-from optlab.viz.backends.matplotlib.parts import PIXEL, as_png, blank_figure, font, halo, marker_pen
+from optlab.viz.backends.matplotlib.image import PIXEL, as_png, blank_figure, font, halo, marker_pen
 from optlab.viz.claims.view import DENSE, MAP_HEIGHT, MAP_WIDTH, ClaimView, Map
 from optlab.viz.style import theme
 from optlab.viz.style.layout import text_width

@@ -10,15 +10,17 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from optlab.viz.backends.plotly.panels import draw_accuracies, draw_curves, draw_map
-from optlab.viz.backends.plotly.parts import CONFIG, add_legend, empty_figure
+from optlab.viz.backends.panels import accuracies_panel, curves_panel, map_panel
+from optlab.viz.backends.plotly.draw import CONFIG, draw
+from optlab.viz.backends.scene import Panel, Scene, entries
 from optlab.viz.comparison.page import curves_page, map_page, race_page
 from optlab.viz.protocols import ComparisonLike, ProblemLike
 from optlab.viz.style import layout
 from optlab.viz.style.labels import labeled, labeled_problem
+from optlab.viz.style.layout import Page
 from optlab.viz.style.text import race_headline
 from optlab.viz.views.curve_view import accuracy_view, loss_view
-from optlab.viz.views.map_view import has_map, map_view
+from optlab.viz.views.map_view import has_map, map_view, styles_of
 
 __all__ = ["CONFIG", "loss_curves", "race", "surface_map"]
 
@@ -47,18 +49,7 @@ def race(
     >>> race(comparison).layout.width
     1000
     """
-    comparison = labeled(comparison, markup=True)
-    if comparison.problem.kind == "network":
-        return _network_race(comparison, width, height)
-    if not has_map(comparison.problem):
-        return _loss_curves(comparison, width, height)
-    page = race_page(comparison, width, height)
-    figure = empty_figure(page, comparison.problem.title, race_headline(comparison))
-    add_legend(figure, comparison)
-    place, beside = page.panels
-    draw_map(figure, map_view(comparison.problem, comparison, place.width, place.height), page, 0)
-    draw_curves(figure, loss_view(comparison, beside.width, beside.height), page, 1)
-    return figure
+    return draw(race_scene(comparison, width, height))
 
 
 @layout.documented
@@ -77,20 +68,14 @@ def surface_map(result: Any, *, width: int = 720, height: int = layout.HEIGHT) -
     >>> figure.layout.yaxis.scaleanchor  # equal scales: angles are true
     'x'
     """
-    comparison: ComparisonLike | None = None
-    if hasattr(result, "traces"):
-        comparison = result = labeled(result, markup=True)
-    problem: ProblemLike = (
-        labeled_problem(result, markup=True) if comparison is None else result.problem
-    )
+    comparison: ComparisonLike | None = labeled(result) if hasattr(result, "traces") else None
+    problem: ProblemLike = labeled_problem(result) if comparison is None else comparison.problem
     page = map_page(comparison, width, height)
-    headline = "" if comparison is None else race_headline(comparison)
-    figure = empty_figure(page, problem.title, headline)
-    if comparison is not None:
-        add_legend(figure, comparison)
     [panel] = page.panels
-    draw_map(figure, map_view(problem, comparison, panel.width, panel.height), page, 0)
-    return figure
+    surface = map_panel(map_view(problem, comparison, panel.width, panel.height))
+    if comparison is None:
+        return draw(Scene(page, problem.title, "", [surface]))
+    return draw(_scene(comparison, page, [surface]))
 
 
 @layout.documented
@@ -111,26 +96,34 @@ def loss_curves(
     >>> loss_curves(comparison).layout.yaxis.type
     'log'
     """
-    return _loss_curves(labeled(comparison, markup=True), width, height)
+    return draw(_losses(labeled(comparison), width, height))
 
 
-def _loss_curves(comparison: ComparisonLike, width: int, height: int) -> go.Figure:
-    page = curves_page(comparison, width, height)
-    figure = empty_figure(page, comparison.problem.title, race_headline(comparison))
-    add_legend(figure, comparison)
-    [panel] = page.panels
-    draw_curves(figure, loss_view(comparison, panel.width, panel.height), page, 0)
-    return figure
-
-
-def _network_race(comparison: ComparisonLike, width: int, height: int) -> go.Figure:
+def race_scene(comparison: ComparisonLike, width: int, height: int) -> Scene:
+    """Return the scene of a race."""
+    comparison = labeled(comparison)
     accuracies = accuracy_view(comparison)
-    if accuracies is None:
-        return _loss_curves(comparison, width, height)
+    on_map = has_map(comparison.problem)
+    if not on_map and accuracies is None:
+        return _losses(comparison, width, height)
     page = race_page(comparison, width, height)
-    figure = empty_figure(page, comparison.problem.title, race_headline(comparison))
-    add_legend(figure, comparison)
-    curves = page.panels[0]
-    draw_curves(figure, loss_view(comparison, curves.width, curves.height), page, 0)
-    draw_accuracies(figure, accuracies, page, 1)
-    return figure
+    first, second = page.panels
+    if on_map:
+        surface = map_view(comparison.problem, comparison, first.width, first.height)
+        losses = curves_panel(loss_view(comparison, second.width, second.height))
+        return _scene(comparison, page, [map_panel(surface), losses])
+    assert accuracies is not None
+    losses = curves_panel(loss_view(comparison, first.width, first.height))
+    return _scene(comparison, page, [losses, accuracies_panel(accuracies)])
+
+
+def _losses(comparison: ComparisonLike, width: int, height: int) -> Scene:
+    page = curves_page(comparison, width, height)
+    [panel] = page.panels
+    losses = loss_view(comparison, panel.width, panel.height)
+    return _scene(comparison, page, [curves_panel(losses)])
+
+
+def _scene(comparison: ComparisonLike, page: Page, panels: list[Panel]) -> Scene:
+    title, headline = comparison.problem.title, race_headline(comparison)
+    return Scene(page, title, headline, panels, entries(styles_of(comparison)))

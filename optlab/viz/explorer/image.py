@@ -7,20 +7,21 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from optlab.viz.backends.matplotlib.panels import draw_curves, draw_map, end_marker
-from optlab.viz.backends.matplotlib.parts import (
-    PIXEL,
-    add_heading,
-    as_png,
-    blank_figure,
-    draw_page,
-    line_pen,
-    panel_axes,
-    put_mark,
-    style_ticks,
+from optlab.viz.backends.matplotlib.draw import draw_png
+from optlab.viz.backends.panels import curves_panel, map_panel
+from optlab.viz.backends.scene import (
+    Axis,
+    Line,
+    Mark,
+    Panel,
+    Pen,
+    Points,
+    Scene,
+    end_marker,
+    entries,
+    pen_of,
 )
 from optlab.viz.comparison.image import race_png
 from optlab.viz.comparison.page import race_page
@@ -28,8 +29,9 @@ from optlab.viz.explorer.model import Model
 from optlab.viz.explorer.runs import Runs
 from optlab.viz.style import theme
 from optlab.viz.style.geometry import clip_line, simplify
+from optlab.viz.style.text import race_headline
 from optlab.viz.views.curve_view import loss_view
-from optlab.viz.views.map_view import MapView, Mark, map_view
+from optlab.viz.views.map_view import MapView, map_view, styles_of
 
 _BOLD, _DOT = 3.0, 6.0  # pixels, of averaged weights
 _ACROSS, _DOT_APART = 600, 9  # pixels: approximate width of a map, and least distance of dots
@@ -42,16 +44,15 @@ def explorer_png(model: Model, width: int = 1300) -> bytes:
         return race_png(model.problem, width=width, height=height)
     race = as_comparison(model)
     page = race_page(race, width, height)
-    figure = blank_figure(width, height)
-    draw_page(figure, page, race)
     first, second = page.panels
     if len(model.start) == 1:
-        _draw_curve(panel_axes(figure, page, 0), model)
+        drawn = _curve(model)
     else:
         view = map_view(race.problem, as_comparison(model, jumps=True), first.width, first.height)
-        draw_map(panel_axes(figure, page, 0), with_averaged_paths(view, model))
-    draw_curves(panel_axes(figure, page, 1), loss_view(race, second.width, second.height))
-    return as_png(figure, 1.0)
+        drawn = map_panel(with_averaged_paths(view, model))
+    losses = curves_panel(loss_view(race, second.width, second.height))
+    title, legend = race.problem.title, entries(styles_of(race))
+    return draw_png(Scene(page, title, race_headline(race), [drawn, losses], legend))
 
 
 def as_comparison(model: Model, *, jumps: bool = False) -> Any:
@@ -145,22 +146,22 @@ def with_averaged_paths(view: MapView, model: Model) -> MapView:
     return replace(view, paths=tuple(paths), note=note)
 
 
-def _draw_curve(axes: Axes, model: Model) -> None:
-    """Draw a problem of one variable: its curve, with the points visited."""
+def _curve(model: Model) -> Panel:
+    """Return a problem of one variable: its curve, with the points visited."""
     surface_map = model.surface_map
     box, curve = surface_map.box, surface_map.curve
     assert curve is not None
-    axes.set(xlim=(box.x_low, box.x_high), ylim=(box.y_low, box.y_high))
-    style_ticks(axes, "x", "loss")
-    add_heading(axes, "Curve", surface_map.note)
-    axes.plot(*curve.T, color=theme.QUIET, linewidth=2 * PIXEL)
-    for at, (name, runs) in enumerate(model.runs.items()):
+    marks: list[Mark] = [Line(curve[:, 0], curve[:, 1], Pen(theme.QUIET))]
+    for name, runs in model.runs.items():
         i, style = model.rate_index(name), model.styles[name]
         assert runs.point is not None
         x, y = runs.point[i, :, 0], runs.loss[i]
         seen = box.holds(x, y)
-        axes.plot(np.where(seen, x, np.nan), np.where(seen, y, np.nan), **line_pen(style, 1.4))
+        pen = pen_of(style, 1.4)
+        marks.append(Line(np.where(seen, x, np.nan), np.where(seen, y, np.nan), pen))
         visited = np.flatnonzero(seen)
         if len(visited):
-            mark = Mark(float(x[visited[-1]]), float(y[visited[-1]]), "", None)
-            put_mark(axes, mark, style.color, 5 + 0.3 * at, **end_marker(style))
+            last = visited[-1:]
+            marks.append(Points(x[last], y[last], end_marker(style), clip=False))
+    across, up = Axis(box.x_low, box.x_high, name="x"), Axis(box.y_low, box.y_high, name="loss")
+    return Panel(across, up, marks, "Curve", surface_map.note)

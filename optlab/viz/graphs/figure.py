@@ -13,7 +13,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from optlab.viz.backends.plotly.parts import _FONT, CONFIG
+from optlab.viz.backends.plotly.draw import page_options
 from optlab.viz.graphs.image import truncate
 from optlab.viz.graphs.palette import PALETTE
 from optlab.viz.graphs.view import NODE_HEIGHT, EdgeView, GraphView, NodeView
@@ -48,8 +48,7 @@ def figure(view: GraphView, stage: int) -> go.Figure:
         data=still + _stage_traces(view, inside, stage) + _labels(view, _left_margin(view, inside)),
         layout={
             "template": "none",
-            "width": round(width),
-            "height": round(tall + top + bottom),
+            **page_options(round(width), round(tall + top + bottom)),
             "margin": {
                 "l": _MARGIN - _PAD,
                 "r": _MARGIN - _PAD,
@@ -57,9 +56,6 @@ def figure(view: GraphView, stage: int) -> go.Figure:
                 "b": bottom - _PAD,
                 "pad": 0,
             },
-            "paper_bgcolor": theme.PAPER,
-            "plot_bgcolor": theme.PAPER,
-            "font": {"family": _FONT, "size": theme.FONT_TEXT, "color": theme.INK},
             "title": {
                 "text": f"<b>{_escape(view.title)}</b><br><span style='font-size:"
                 f"{theme.FONT_TEXT}px;color:{theme.QUIET}'>{_escape(view.headline)}<br>{'<br>'.join(said)}</span>",
@@ -71,13 +67,6 @@ def figure(view: GraphView, stage: int) -> go.Figure:
             },
             "showlegend": False,
             "hovermode": "closest",
-            "hoverlabel": {"bgcolor": theme.PAPER, "font": {"color": theme.INK}, "align": "left"},
-            "modebar": {
-                "remove": CONFIG["modeBarButtonsToRemove"],
-                "color": theme.QUIET,
-                "activecolor": theme.INK,
-                "bgcolor": theme.with_opacity(theme.PAPER, 0),
-            },
             "xaxis": {"visible": False, "range": [-_PAD, inside + panel + _PAD]},
             "yaxis": {"visible": False, "range": [tall + _PAD, -_PAD], "scaleanchor": "x"},
         },

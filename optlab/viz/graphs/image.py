@@ -13,7 +13,7 @@ from matplotlib.patches import FancyBboxPatch, PathPatch
 from matplotlib.path import Path as Curve
 
 from optlab.backend.text import encodable
-from optlab.viz.backends.matplotlib.parts import DOTS_PER_INCH, PIXEL, as_png, blank_figure, font
+from optlab.viz.backends.matplotlib.image import DOTS_PER_INCH, PIXEL, as_png, blank_figure, font
 from optlab.viz.graphs.palette import PALETTE, legend
 from optlab.viz.graphs.view import NODE_HEIGHT, EdgeView, GraphView, NodeView
 from optlab.viz.style import theme

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 import plotly.graph_objects as go
 
 from optlab.optimizer.lr import LRScheduler, ReduceOnPlateau
-from optlab.viz.backends.matplotlib.panels import draw_curves as draw_static_curves
-from optlab.viz.backends.matplotlib.parts import as_png, blank_figure, panel_axes, write_page
-from optlab.viz.backends.plotly.panels import draw_curves
-from optlab.viz.backends.plotly.parts import add_entries, empty_figure
+from optlab.viz.backends.matplotlib.draw import draw_png
+from optlab.viz.backends.panels import curves_panel
+from optlab.viz.backends.plotly.draw import draw
+from optlab.viz.backends.scene import Scene, entries
 from optlab.viz.style import layout, theme
 from optlab.viz.style.geometry import Box, Floats, LabelPlacer, clip_line, spread, thin
-from optlab.viz.style.layout import Page
 from optlab.viz.style.text import format_number, join_names
 from optlab.viz.style.theme import Style
 from optlab.viz.views.curve_view import CurveEnd, CurvesView, SeriesView
@@ -30,17 +29,6 @@ _MOST_SETTINGS = 4  # schedules whose full settings are written under the figure
 _MOST_LETTERS = 100  # of a headline
 _POINTS = 2800  # of all curves together
 _END_GAP = 15  # pixels between two labels at the ends of curves
-
-
-@dataclass(frozen=True)
-class _Content:
-    """The content of the figure: the curves, the legend, and the texts."""
-
-    entries: dict[str, Style]
-    page: Page
-    title: str
-    headline: str
-    view: CurvesView
 
 
 @layout.documented
@@ -82,11 +70,7 @@ def schedule(
     >>> figure.layout.title.text
     '<b>Learning rates of 2 schedules</b>'
     """
-    course = _content_of(schedules, steps, axis, width, height)
-    figure = empty_figure(course.page, course.title, course.headline)
-    add_entries(figure, course.entries)
-    draw_curves(figure, course.view, course.page, 0)
-    return figure
+    return draw(_scene(schedules, steps, axis, width, height))
 
 
 @layout.documented
@@ -114,11 +98,7 @@ def schedule_png(
     >>> schedule_png(ol.optimizer.lr.StepDecay(0.5, 30))[:4]
     b'\x89PNG'
     """
-    course = _content_of(schedules, steps, axis, width, height)
-    figure = blank_figure(course.page.width, course.page.height)
-    write_page(figure, course.page, course.title, course.headline, course.entries)
-    draw_static_curves(panel_axes(figure, course.page, 0), course.view)
-    return as_png(figure, scale)
+    return draw_png(_scene(schedules, steps, axis, width, height), scale)
 
 
 def is_known_in_advance(schedule: Any) -> bool:
@@ -126,7 +106,7 @@ def is_known_in_advance(schedule: Any) -> bool:
     return not isinstance(schedule, ReduceOnPlateau)
 
 
-def _content_of(schedules: Any, steps: Any, axis: Any, width: int, height: int) -> _Content:
+def _scene(schedules: Any, steps: Any, axis: Any, width: int, height: int) -> Scene:
     if axis not in ("linear", "log"):
         raise ValueError(f"axis must be 'linear' or 'log'; got {axis!r}.")
     given = _by_name(schedules)
@@ -136,12 +116,12 @@ def _content_of(schedules: Any, steps: Any, axis: Any, width: int, height: int) 
     alone = len(rates) == 1
     if alone:
         styles = {name: replace(style, dash=()) for name, style in styles.items()}
-    entries = {} if alone else styles  # the title already names a single one
+    legend = {} if alone else entries(styles)  # the title already names a single one
     longest = max(map(len, rates))
     page = layout.page(
         width,
         height,
-        names=list(entries),
+        names=list(legend),
         headed=True,
         note=_settings(given),
         shares=[1],
@@ -152,7 +132,7 @@ def _content_of(schedules: Any, steps: Any, axis: Any, width: int, height: int) 
     title = f"Learning rates of {len(rates)} schedules"
     if alone:
         title = f"Learning rate of {next(iter(rates))}"
-    return _Content(entries, page, title, _headline(rates), view)
+    return Scene(page, title, _headline(rates), [curves_panel(view)], legend)
 
 
 def _by_name(schedules: Any) -> dict[str, Any]:

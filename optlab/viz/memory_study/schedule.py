@@ -7,25 +7,13 @@ from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
-from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
 
 from optlab.autograd.checkpoint.schedules.display import headline
 from optlab.autograd.checkpoint.schedules.schedule import Schedule
-from optlab.viz.backends.matplotlib.parts import (
-    PIXEL,
-    as_png,
-    blank_figure,
-    panel_axes,
-    style_ticks,
-    write_legend,
-    write_page,
-)
-from optlab.viz.backends.matplotlib.parts import add_heading as add_static_heading
-from optlab.viz.backends.plotly.parts import add_heading, axis_name_prefix, empty_figure, put_axes
+from optlab.viz.backends.matplotlib.draw import draw_png
+from optlab.viz.backends.plotly.draw import draw
+from optlab.viz.backends.scene import Axis, Line, Mark, Panel, Pen, Rule, Scene
 from optlab.viz.style import layout, theme
-from optlab.viz.style.geometry import Floats
-from optlab.viz.style.layout import Page
 
 
 @dataclass(frozen=True)
@@ -53,46 +41,38 @@ _NOTE = (
 _MOST_PIXELS = 18.0
 
 
-@dataclass(frozen=True)
-class ScheduleView:
-    """The content of the figure: for each kind the ends of its bars, with gaps between."""
-
-    page: Page
-    title: str
-    headline: str
-    lines: tuple[tuple[Kind, Floats, Floats], ...]
-    layers: int
-    time: float
-    turn: float
-    row: float
-
-
-def _view(schedule: Any, width: int, height: int) -> ScheduleView:
+def _scene(schedule: Any, width: int, height: int) -> Scene:
     if not isinstance(schedule, Schedule):
         raise TypeError(
             "viz.recompute_schedule takes a Schedule of optlab.autograd.schedules, such as "
             f"revolve(16, 4); got {type(schedule).__name__}."
         )
-    spans = schedule.spans()
-    lines = []
-    for kind in KINDS:
-        own = [span for span in spans if span.what == kind.what]
-        if own:
-            x = np.array([[span.start, span.stop, np.nan] for span in own]).ravel()
-            y = np.array([[span.layer, span.layer, np.nan] for span in own]).ravel()
-            lines.append((kind, x, y))
+    spans, layers = schedule.spans(), schedule.layers
+    by_kind = {kind: [span for span in spans if span.what == kind.what] for kind in KINDS}
+    shown = [kind for kind in KINDS if by_kind[kind]]
     page = layout.page(
-        width, height, names=[kind.name for kind, _, _ in lines], headed=True, note=_NOTE,
-        shares=[1], rooms=[0],
+        width, height, names=[kind.name for kind in shown], headed=True, note=_NOTE, shares=[1],
+        rooms=[0],
     )  # fmt: skip
+    row = min(_MOST_PIXELS, page.panels[0].height / layers)
+    marks: list[Mark] = []
+    for kind in shown:
+        own = by_kind[kind]
+        x = np.array([[span.start, span.stop, np.nan] for span in own]).ravel()
+        y = np.array([[span.layer, span.layer, np.nan] for span in own]).ravel()
+        pen = Pen(kind.color, max(1.2, kind.share * row))
+        hover = f"layer %{{y}} {kind.name}, time %{{x}}"
+        marks.append(Line(x, y, pen, hover, group=kind.name))
     time = float(max(span.stop for span in spans))
-    last = [s.stop for s in spans
-            if s.layer == schedule.layers - 1 and s.what in ("advance", "record")]  # fmt: skip
-    return ScheduleView(
-        page, f"Schedule: {schedule.name}", headline(schedule) + ".", tuple(lines),
-        schedule.layers, time, float(min(last)),
-        min(_MOST_PIXELS, page.panels[0].height / schedule.layers),
+    last = [s.stop for s in spans if s.layer == layers - 1 and s.what in ("advance", "record")]
+    marks.append(Rule("x", float(min(last)), Pen(theme.INK, 1, (4, 3))))
+    panel = Panel(
+        Axis(0.0, time, name="time", count=8, whole=True),
+        Axis(layers - 0.4, -0.6, name="layer", count=min(9, layers), whole=True),
+        marks, "What happens to each layer", "backward right of the line",
     )  # fmt: skip
+    legend = {kind.name: (kind.name, Pen(kind.color, max(2.0, 14 * kind.share))) for kind in shown}
+    return Scene(page, f"Schedule: {schedule.name}", f"{headline(schedule)}.", [panel], legend)
 
 
 @layout.documented
@@ -117,26 +97,7 @@ def recompute_schedule(
     >>> recompute_schedule(revolve(16, 3)).layout.title.text
     '<b>Schedule: revolve (3 snapshots)</b>'
     """
-    view = _view(schedule, width, height)
-    figure = empty_figure(view.page, view.title, view.headline)
-    put_axes(
-        figure, view.page, 0,
-        {"range": [0, view.time], "showgrid": False, "nticks": 9, **axis_name_prefix("time")},
-        {"range": [view.layers - 0.4, -0.6], "showgrid": False, "nticks": min(10, view.layers + 1),
-         "tickprefix": "layer ", "showtickprefix": "last"},
-    )  # fmt: skip
-    add_heading(figure, view.page, 0, "What happens to each layer", "backward right of the line")
-    for kind, x, y in view.lines:
-        figure.add_scatter(
-            x=x,
-            y=y,
-            name=kind.name,
-            mode="lines",
-            line={"color": kind.color, "width": max(1.2, kind.share * view.row)},
-            hovertemplate=f"layer %{{y}} {kind.name}, time %{{x}}<extra></extra>",
-        )
-    figure.add_vline(view.turn, line={"color": theme.INK, "width": 1, "dash": "4px,3px"})
-    return figure
+    return draw(_scene(schedule, width, height))
 
 
 def recompute_schedule_png(
@@ -150,30 +111,4 @@ def recompute_schedule_png(
     >>> recompute_schedule_png(in_segments(9, 3))[:4]
     b'\x89PNG'
     """
-    view = _view(schedule, width, height)
-    page = view.page
-    figure = blank_figure(page.width, page.height)
-    write_page(figure, page, view.title, view.headline, {})
-    kinds = [kind for kind, _, _ in view.lines]
-    places = write_legend(figure, page, [kind.name for kind in kinds])
-    for kind, (x, y) in zip(kinds, places, strict=True):
-        figure.add_artist(
-            Line2D(
-                [(x + 8) / page.width, (x + 48) / page.width], [1 - y / page.height] * 2,
-                color=kind.color, linewidth=max(2.0, 14 * kind.share) * PIXEL,
-                solid_capstyle="butt", transform=figure.transFigure,
-            )
-        )  # fmt: skip
-    axes = panel_axes(figure, page, 0)
-    axes.set(xlim=(0, view.time), ylim=(view.layers - 0.4, -0.6))
-    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
-    axes.yaxis.set_major_locator(MaxNLocator(9, integer=True))
-    style_ticks(axes, "time", "layer")
-    add_static_heading(axes, "What happens to each layer", "backward right of the line")
-    for kind, across, down in view.lines:
-        axes.plot(
-            across, down, color=kind.color, linewidth=max(1.2, kind.share * view.row) * PIXEL,
-            solid_capstyle="butt",
-        )  # fmt: skip
-    axes.axvline(view.turn, color=theme.INK, linewidth=PIXEL, dashes=(4, 3))
-    return as_png(figure, scale)
+    return draw_png(_scene(schedule, width, height), scale)

@@ -78,5 +78,10 @@ def labeled_trace(trace: Any, *, markup: bool = False) -> Any:
     return _Renamed(trace, name=line, problem=shown)
 
 
+def escaped(text: str) -> str:
+    """Return a text as plotly shows it: no tag, no entity, no placeholder."""
+    return escape(text, quote=False).replace("%{", "% {")
+
+
 def _escaped(line: str, markup: bool) -> str:
-    return escape(line, quote=False).replace("%{", "% {") if markup else line
+    return escaped(line) if markup else line

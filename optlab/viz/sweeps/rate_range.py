@@ -2,63 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
-from optlab.viz.backends.matplotlib.parts import (
-    PIXEL,
-    annotate,
-    as_png,
-    blank_figure,
-    halo,
-    panel_axes,
-    write_page,
-)
-from optlab.viz.backends.matplotlib.parts import add_heading as add_static_heading
-from optlab.viz.backends.plotly.parts import (
-    add_heading,
-    as_float32,
-    empty_figure,
-    label_font,
-    put_axes,
-)
+from optlab.viz.backends.matplotlib.draw import draw_png
+from optlab.viz.backends.plotly.draw import draw
+from optlab.viz.backends.scene import Axis, Line, Mark, Marker, Panel, Pen, Points, Scene, decades
 from optlab.viz.style import layout, theme
-from optlab.viz.style.geometry import Floats
-from optlab.viz.style.layout import Page
+from optlab.viz.style.geometry import Box, Floats, clip_line
 from optlab.viz.style.text import format_number
-from optlab.viz.sweeps.settings_map import decades, tick_fonts
 
 WIDTH, HEIGHT = 700, 400
-
-
-@dataclass(frozen=True)
-class _Mark:
-    """A rate that is marked, with its label above or below, to the right, left or centered."""
-
-    x: float
-    y: float
-    text: str
-    above: bool
-    side: str
-
-
-@dataclass(frozen=True)
-class _View:
-    """What both backends draw: decimal logarithms of rates and losses."""
-
-    page: Page
-    title: str
-    headline: str
-    rate: Floats
-    loss: Floats
-    smoothed: Floats
-    marks: list[_Mark]
-    low: float
-    high: float
-    linear: bool
 
 
 @layout.documented
@@ -77,36 +33,7 @@ def rate_range(result: Any, *, width: int = WIDTH, height: int = HEIGHT) -> go.F
     >>> rate_range(found).layout.title.text
     '<b>Rate range of SGD on Rosenbrock valley</b>'
     """
-    view = _view(result, width, height)
-    figure = empty_figure(view.page, view.title, view.headline)
-    figure.update_layout(showlegend=False)
-    x_places, x_texts = decades(float(view.rate[0]), float(view.rate[-1]))
-    frame = {"showline": True, "linecolor": theme.FRAME}
-    put_axes(
-        figure, view.page, 0,
-        {**frame, "range": _padded(view.rate[0], view.rate[-1], 0.02), "showgrid": False,
-         "tickvals": x_places, "ticktext": x_texts},
-        {**frame, "range": [view.low, view.high], **_loss_ticks(view)},
-    )  # fmt: skip
-    add_heading(figure, view.page, 0, "Loss", _note(result))
-    text = [
-        f"rate {format_number(10**rate, 3)}<br>loss {format_number(loss, 3)}"
-        for rate, loss in zip(view.rate.tolist(), result.loss.tolist(), strict=True)
-    ]
-    for values, opacity in _lines(view):
-        figure.add_scatter(
-            x=as_float32(view.rate), y=as_float32(values), mode="lines", text=text,
-            hovertemplate="%{text}<extra></extra>", opacity=opacity,
-            line={"color": theme.colors()[0], "width": theme.LINE_WIDTH},
-        )  # fmt: skip
-    for mark in view.marks:
-        place = f"{'top' if mark.above else 'bottom'} {mark.side}"
-        figure.add_scatter(
-            x=[mark.x], y=[mark.y], mode="markers+text", text=[mark.text], textposition=place,
-            cliponaxis=False, hoverinfo="skip", textfont=label_font(theme.INK),
-            marker={"size": 10, "color": theme.PAPER, "line": {"color": theme.INK, "width": 2}},
-        )  # fmt: skip
-    return figure
+    return draw(_scene(result, width, height))
 
 
 @layout.documented
@@ -126,42 +53,10 @@ def rate_range_png(
     >>> rate_range_png(ol.lab.lr_range_test("rosenbrock", ol.optimizer.SGD(0.1)))[:4]
     b'\x89PNG'
     """
-    view = _view(result, width, height)
-    figure = blank_figure(view.page.width, view.page.height)
-    write_page(figure, view.page, view.title, view.headline, {})
-    axes = panel_axes(figure, view.page, 0)
-    axes.set_xticks(*decades(float(view.rate[0]), float(view.rate[-1])))
-    ticks = _loss_ticks(view)
-    if ticks:
-        axes.set_yticks(ticks["tickvals"], ticks["ticktext"])
-    axes.set(xlim=_padded(view.rate[0], view.rate[-1], 0.02), ylim=(view.low, view.high))
-    axes.grid(axis="y", color=theme.RULE, linewidth=PIXEL)
-    axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    tick_fonts(axes)
-    add_static_heading(axes, "Loss", _note(result))
-    for values, opacity in _lines(view):
-        axes.plot(
-            view.rate,
-            values,
-            color=theme.colors()[0],
-            alpha=opacity,
-            linewidth=theme.LINE_WIDTH * PIXEL,
-        )
-    for mark in view.marks:
-        axes.plot(
-            [mark.x], [mark.y], marker="o", markersize=10 * PIXEL, color=theme.PAPER, clip_on=False,
-            markeredgecolor=theme.INK, markeredgewidth=2 * PIXEL, zorder=5,
-        )  # fmt: skip
-        ha = {"left": "right", "right": "left"}.get(mark.side, "center")
-        shift = (0, 17 if mark.above else -17)
-        annotate(axes, mark.text, (mark.x, mark.y), shift, ha=ha, path_effects=halo(), zorder=6)
-    return as_png(figure, scale)
+    return draw_png(_scene(result, width, height), scale)
 
 
-def _view(result: Any, width: int, height: int) -> _View:
-    name = type(result.optimizer).__name__
+def _scene(result: Any, width: int, height: int) -> Scene:
     # Losses of networks are of one size; those of surfaces span decades.
     positive = bool((result.loss > 0).all() and (result.smoothed > 0).all())
     linear = not positive or result.loss.max() / result.loss.min() < 50
@@ -171,49 +66,63 @@ def _view(result: Any, width: int, height: int) -> _View:
     fall = np.concatenate([part[: int(np.argmin(smoothed)) + 1] for part in (loss, smoothed)])
     low, high = float(np.minimum(loss, smoothed).min()), float(fall.max())
     room = 0.1 * (high - low) or 1.0
-    width_of_rates = rate[-1] - rate[0]
-    marks = []
+    low, high = low - 1.8 * room, high + 2.2 * room
+    margin = 0.02 * (rate[-1] - rate[0])
+    tips = [
+        f"rate {format_number(10**x, 3)}<br>loss {format_number(y, 3)}"
+        for x, y in zip(rate.tolist(), result.loss.tolist(), strict=True)
+    ]
+    box = Box(float(rate[0]), float(rate[-1]), low, high)
+    marks: list[Mark] = []
+    alone = np.array_equal(loss, smoothed)  # without a mean there is one curve
+    for values, opacity in [(loss, 1.0)] if alone else [(loss, 0.35), (smoothed, 1.0)]:
+        pen = Pen(theme.colors()[0], opacity=opacity)
+        marks.append(Line(*clip_line(rate, values, box), pen))
+    seen = np.isfinite(loss)
+    shown = [tip for tip, there in zip(tips, seen, strict=True) if there]
+    marks.append(Points(rate[seen], np.clip(loss[seen], low, high), None, "%{text}", tips=shown))
+    marks += _marked(result, rate, smoothed)
+    page = layout.page(width, height, names=[], note="", shares=[1], rooms=[10], headed=True)
+    losses = None if linear else [*zip(*decades(low, high), strict=True)]
+    means = "; pale: each loss, dark: their mean" if result.smoothing else ""
+    rates = [*zip(*decades(float(rate[0]), float(rate[-1])), strict=True)]
+    return Scene(
+        page,
+        f"Rate range of {type(result.optimizer).__name__} on {result.problem.title}",
+        _headline(result),
+        [
+            Panel(
+                Axis(float(rate[0] - margin), float(rate[-1] + margin), ticks=rates),
+                Axis(low, high, ticks=losses, grid=True),
+                marks, "Loss", f"against the rate, which grows with every step{means}",
+            )
+        ],
+    )  # fmt: skip
+
+
+def _marked(result: Any, rate: Floats, smoothed: Floats) -> list[Mark]:
+    """Return the rates that are marked, with their labels above or below."""
+    ring = Marker("circle", 10, theme.PAPER, theme.INK, 2)
+    marks: list[Mark] = []
     for value, words, above in (
         (result.suggestion, f"suggestion {format_number(result.suggestion, 2)}", True),
         (result.highest, f"lowest at {format_number(result.highest, 2)}", False),
     ):
         x = float(np.log10(value))
-        part = (x - rate[0]) / width_of_rates
+        part = (x - rate[0]) / (rate[-1] - rate[0])
         side = "right" if above and part < 0.7 else "left" if above or part > 0.88 else "center"
-        marks.append(_Mark(x, float(np.interp(x, rate, smoothed)), words, above, side))
-    ends = result.diverged_at
+        marks.append(
+            Points(
+                [x], [float(np.interp(x, rate, smoothed))], ring, clip=False, text=words,
+                side=f"{'top' if above else 'bottom'} {side}", ink=theme.INK,
+            )
+        )  # fmt: skip
+    return marks
+
+
+def _headline(result: Any) -> str:
     said = f"The loss is lowest at a rate of {format_number(result.highest, 2)}"
     said += ", the last." if result.highest == result.rates[-1] else "."
-    if ends is not None:
-        said = f"{said[:-1]}, and has diverged at {format_number(ends, 2)}."
-    return _View(
-        layout.page(
-            width, height, names=[], note="", shares=[1], rooms=[10], headed=True
-        ),
-        f"Rate range of {name} on {result.problem.title}",
-        said, rate, loss, smoothed, marks, low - 1.8 * room, high + 2.2 * room, linear,
-    )  # fmt: skip
-
-
-def _lines(view: _View) -> list[tuple[Floats, float]]:
-    """Return the curves with their opacities; without a mean there is one."""
-    if np.array_equal(view.loss, view.smoothed):
-        return [(view.loss, 1.0)]
-    return [(view.loss, 0.35), (view.smoothed, 1.0)]
-
-
-def _note(result: Any) -> str:
-    means = "; pale: each loss, dark: their mean" if result.smoothing else ""
-    return f"against the rate, which grows with every step{means}"
-
-
-def _loss_ticks(view: _View) -> dict[str, Any]:
-    if view.linear:
-        return {}
-    places, texts = decades(view.low, view.high)
-    return {"tickvals": places, "ticktext": texts}
-
-
-def _padded(low: float, high: float, part: float) -> list[float]:
-    room = part * (high - low)
-    return [float(low - room), float(high + room)]
+    if result.diverged_at is not None:
+        said = f"{said[:-1]}, and has diverged at {format_number(result.diverged_at, 2)}."
+    return said

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from optlab.viz.backends.matplotlib.panels import draw_curves as draw_static_curves
-from optlab.viz.backends.matplotlib.parts import as_png, blank_figure, panel_axes, write_page
-from optlab.viz.backends.plotly.panels import draw_curves
-from optlab.viz.backends.plotly.parts import add_entries, empty_figure
+from optlab.viz.backends.matplotlib.draw import draw_png
+from optlab.viz.backends.panels import curves_panel
+from optlab.viz.backends.plotly.draw import draw
+from optlab.viz.backends.scene import Scene, entries
 from optlab.viz.style import layout
 from optlab.viz.traces.view import Curve, TraceView, page_of, trace_view, traces_of
 
@@ -57,9 +57,9 @@ def series(
     >>> figure.layout.title.text
     '<b>Loss of 2 runs</b>'
     """
-    named = traces_of(traces, "series", markup=True)
+    named = traces_of(traces, "series")
     chosen = _quantities(named, quantities)
-    return _figure(trace_view(named, chosen, parameter, axis, note, width, height))
+    return draw(_scene(trace_view(named, chosen, parameter, axis, note, width, height)))
 
 
 def series_png(
@@ -82,9 +82,10 @@ def series_png(
     >>> series_png(race, "loss")[:4]
     b'\x89PNG'
     """
-    named = traces_of(traces, "series_png", markup=False)
+    named = traces_of(traces, "series_png")
     chosen = _quantities(named, quantities)
-    return _png(trace_view(named, chosen, parameter, axis, note, width, height), scale)
+    view = trace_view(named, chosen, parameter, axis, note, width, height)
+    return draw_png(_scene(view), scale)
 
 
 def _quantities(named: dict[str, Any], given: str | Sequence[str] | None) -> list[str]:
@@ -140,7 +141,7 @@ def influence(
     >>> influence(trace, 10).layout.title.text
     '<b>Influence of past gradients on the update of step 10</b>'
     """
-    return _figure(_influence_view(trace, step, direction, parameter, note, width, height, True))
+    return draw(_scene(_influence_view(trace, step, direction, parameter, note, width, height)))
 
 
 def influence_png(
@@ -155,8 +156,8 @@ def influence_png(
     scale: float = 1.0,
 ) -> bytes:
     """Draw influences of past gradients as a PNG image; arguments as for `influence`."""
-    view = _influence_view(trace, step, direction, parameter, note, width, height, False)
-    return _png(view, scale)
+    view = _influence_view(trace, step, direction, parameter, note, width, height)
+    return draw_png(_scene(view), scale)
 
 
 #: Elements of a parameter that have curves.
@@ -171,9 +172,8 @@ def _influence_view(
     note: str,
     width: int,
     height: int,
-    markup: bool,
 ) -> TraceView:
-    [(name, _)] = traces_of(trace, "influence", markup=markup).items()
+    [(name, _)] = traces_of(trace, "influence").items()
     if not hasattr(trace, "influence"):
         raise TypeError("influence takes one trace.")
     found = dict(trace.influence(step, direction).items())
@@ -197,17 +197,6 @@ def _influence_view(
     return page_of({panel: curves}, "linear", title, headline, note, (), width, height)
 
 
-def _figure(view: TraceView) -> go.Figure:
-    figure = empty_figure(view.page, view.title, view.headline)
-    add_entries(figure, view.entries)
-    for at, panel in enumerate(view.panels):
-        draw_curves(figure, panel, view.page, at)
-    return figure
-
-
-def _png(view: TraceView, scale: float) -> bytes:
-    figure = blank_figure(view.page.width, view.page.height)
-    write_page(figure, view.page, view.title, view.headline, view.entries)
-    for at, panel in enumerate(view.panels):
-        draw_static_curves(panel_axes(figure, view.page, at), panel)
-    return as_png(figure, scale)
+def _scene(view: TraceView) -> Scene:
+    panels = [curves_panel(panel) for panel in view.panels]
+    return Scene(view.page, view.title, view.headline, panels, entries(view.entries))

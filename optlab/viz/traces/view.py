@@ -42,7 +42,7 @@ class TraceView:
 Curve = tuple[Floats, Floats]
 
 
-def traces_of(given: Any, what: str, *, markup: bool) -> dict[str, Any]:
+def traces_of(given: Any, what: str) -> dict[str, Any]:
     """Return traces by their names: of one, several, or a comparison.
 
     Raises
@@ -68,7 +68,7 @@ def traces_of(given: Any, what: str, *, markup: bool) -> dict[str, Any]:
                 f"{what} takes a trace (what ol.record gave, or race['name'] of ol.compare), a "
                 f"list or dict of traces, or a comparison; got {type(x).__name__}."
             )
-        shown = labeled_trace(x, markup=markup)
+        shown = labeled_trace(x)
         name, count = own or shown.name, 2
         while name in found:
             name, count = f"{own or shown.name} ({count})", count + 1
@@ -209,7 +209,7 @@ def page_of(
         headed=True,
         note=note,
         shares=[1] * len(curves),
-        rooms=[room] * len(curves),
+        rooms=[*[room + layout.AXIS_GAP] * (len(curves) - 1), room],
     )
     panels = []
     for (quantity, own), panel in zip(curves.items(), page.panels, strict=True):

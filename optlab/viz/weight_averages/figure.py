@@ -6,11 +6,10 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from optlab.viz.backends.matplotlib.panels import draw_curves as draw_static_curves
-from optlab.viz.backends.matplotlib.panels import draw_map as draw_static_map
-from optlab.viz.backends.matplotlib.parts import as_png, blank_figure, panel_axes, write_page
-from optlab.viz.backends.plotly.panels import draw_curves, draw_map
-from optlab.viz.backends.plotly.parts import add_entries, empty_figure
+from optlab.viz.backends.matplotlib.draw import draw_png
+from optlab.viz.backends.panels import curves_panel, map_panel
+from optlab.viz.backends.plotly.draw import draw
+from optlab.viz.backends.scene import Scene, entries
 from optlab.viz.style import layout
 from optlab.viz.style.labels import labeled_trace
 from optlab.viz.views.map_view import styles_of
@@ -47,7 +46,7 @@ def lookahead(
     >>> lookahead(race["LookAhead"]).layout.title.text
     '<b>LookAhead around SGD on Rosenbrock valley</b>'
     """
-    return _figure(average_view(labeled_trace(trace, markup=True), LOOKAHEAD, note, width, height))
+    return draw(_scene(average_view(labeled_trace(trace), LOOKAHEAD, note, width, height)))
 
 
 @layout.documented
@@ -73,7 +72,8 @@ def lookahead_png(
     >>> lookahead_png(ol.compare("rosenbrock", {"slow": slow}, steps=20)["slow"])[:4]
     b'\x89PNG'
     """
-    return _png(average_view(labeled_trace(trace), LOOKAHEAD, note, width, height), scale)
+    view = average_view(labeled_trace(trace), LOOKAHEAD, note, width, height)
+    return draw_png(_scene(view), scale)
 
 
 @layout.documented
@@ -106,7 +106,7 @@ def averages(
     >>> figure.layout.title.text
     '<b>ExponentialMovingAverage around SGD on Rosenbrock valley</b>'
     """
-    return _figure(average_view(labeled_trace(trace, markup=True), AVERAGE, note, width, height))
+    return draw(_scene(average_view(labeled_trace(trace), AVERAGE, note, width, height)))
 
 
 def averages_png(
@@ -118,26 +118,11 @@ def averages_png(
     scale: float = 1.0,
 ) -> bytes:
     """Draw a run with averaged weights as a PNG image; arguments as for `lookahead_png`."""
-    return _png(average_view(labeled_trace(trace), AVERAGE, note, width, height), scale)
+    view = average_view(labeled_trace(trace), AVERAGE, note, width, height)
+    return draw_png(_scene(view), scale)
 
 
-def _figure(view: AverageView) -> go.Figure:
-    page = view.page
-    figure = empty_figure(page, view.title, view.headline)
-    add_entries(figure, styles_of(view.pair))
-    if view.surface is not None:
-        draw_map(figure, view.surface, page, 0)
-    for at, curves in enumerate(view.curves, view.surface is not None):
-        draw_curves(figure, curves, page, at)
-    return figure
-
-
-def _png(view: AverageView, scale: float) -> bytes:
-    page = view.page
-    figure = blank_figure(page.width, page.height)
-    write_page(figure, page, view.title, view.headline, styles_of(view.pair))
-    if view.surface is not None:
-        draw_static_map(panel_axes(figure, page, 0), view.surface)
-    for at, curves in enumerate(view.curves, view.surface is not None):
-        draw_static_curves(panel_axes(figure, page, at), curves)
-    return as_png(figure, scale)
+def _scene(view: AverageView) -> Scene:
+    panels = [] if view.surface is None else [map_panel(view.surface)]
+    panels += [curves_panel(curves) for curves in view.curves]
+    return Scene(view.page, view.title, view.headline, panels, entries(styles_of(view.pair)))
