@@ -11,6 +11,10 @@ from typing import Any
 
 from optlab.viz.comparison.figure import CONFIG, race
 from optlab.viz.comparison.image import race_png
+from optlab.viz.landscapes.connection import connection as draw_connection
+from optlab.viz.landscapes.connection import connection_png
+from optlab.viz.landscapes.plane import landscape as draw_landscape
+from optlab.viz.landscapes.plane import landscape_png
 from optlab.viz.lr_schedule.figure import is_known_in_advance, schedule_png
 from optlab.viz.lr_schedule.figure import schedule as draw_schedule
 from optlab.viz.memory_study.figure import recompute
@@ -128,5 +132,12 @@ rate_range = Renderer(draw_rate_range, rate_range_png, {"width": 700, "height": 
 """Renderer of learning-rate range tests."""
 closed_form = Renderer(modes, modes_png, {"width": 760, "height": 400})
 """Renderer of closed forms, by their modes."""
+connection = Renderer(draw_connection, connection_png, {"width": 640, "height": 380}, repr)
+"""Renderer of connections between two solutions."""
+landscape = Renderer(
+    draw_landscape, landscape_png, {"width": 850, "height": 480}, repr,
+    lambda result: bool(result.evaluated.any()),
+)  # fmt: skip
+"""Renderer of landscapes: a map with paths."""
 trace = Renderer(series, series_png, {"width": 850, "height": 400}, repr)
 """Renderer of traces: loss and norms over the steps."""

@@ -8,6 +8,8 @@ import numpy as np
 _COARSEST = 8
 #: The share of the size of what a grid shows that is left free around it.
 _MARGIN = 0.25
+#: The least length of its shorter side, relative to the longer one.
+_LEAST_SIDE = 0.8
 
 
 def strides(shape: tuple[int, ...]) -> list[int]:
@@ -54,16 +56,16 @@ def bilinear(values: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.nd
 def box(points: np.ndarray, shape: tuple[int, int], extent: float) -> tuple[np.ndarray, np.ndarray]:
     """Return coordinates a (columns) and b (rows) of a grid that shows some points.
 
-    A side without a length gets that of the other one.
+    The shorter side gets at least a share of the longer one, so that a map is no strip.
 
     Examples
     --------
     >>> box(np.array([[0.0, 1.0], [4.0, 1.0]]), (3, 3), 1.0)
-    (array([-1.,  2.,  5.]), array([-2.,  1.,  4.]))
+    (array([-1.,  2.,  5.]), array([-1.4,  1. ,  3.4]))
     """
     low, high = points.min(axis=0), points.max(axis=0)
     half = (high - low) / 2 * (1 + 2 * _MARGIN)
-    half = np.where(half > 1e-9 * half.max(), half, half.max() or 1.0) * extent
+    half = np.maximum(half, _LEAST_SIDE * half.max() or 1.0) * extent
     middle = (low + high) / 2
     rows, columns = shape
     a = np.linspace(middle[0] - half[0], middle[0] + half[0], columns)

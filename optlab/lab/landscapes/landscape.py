@@ -52,6 +52,8 @@ class Landscape(Rendered):
         The weights at a = b = 0.
     plane : str
         "random", "pca", "directions" or "weights".
+    model_name : str
+        The class of the model.
     points : array, shape (sets, 2)
         Of three sets of weights: their coordinates.
     explained : array, shape (2,) or None
@@ -82,6 +84,7 @@ class Landscape(Rendered):
         self._refine, self._to, self._seed = refine, to, seed
         self._runs: dict[str, RecordedRun] = {}
         self.plane = kind
+        self.model_name = type(model).__name__
         self.a, self.b = a, b
         self.loss = np.full((len(b), len(a)), np.nan)
         self.evaluated = np.zeros(self.loss.shape, bool)

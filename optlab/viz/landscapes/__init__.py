@@ -1,0 +1,1 @@
+"""Figures of real models: landscapes, paths, connections, curvature, decision boundaries."""

@@ -1,0 +1,198 @@
+"""The classes that a model gives to the points of a plane, and how sure it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+from contourpy import contour_generator
+
+from optlab.autograd import no_grad
+from optlab.viz.backends.matplotlib.draw import draw_png
+from optlab.viz.backends.plotly.draw import draw
+from optlab.viz.backends.scene import Axis, HeatMap, Line, Mark, Marker, Panel, Pen, Points, Scene
+from optlab.viz.style import layout, theme
+from optlab.viz.style.geometry import Floats
+
+WIDTH, HEIGHT = 620, 520
+_GRID = 140
+_MOST_CLASSES = 6
+#: Steps of confidence between an even chance and certainty, and how pale they are.
+_SURE = 5
+_PALEST, _DEEPEST = 0.93, 0.6
+_MARKERS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "pentagon")
+
+
+@layout.documented
+def decision_boundary(
+    model: Any, data: Any, *, title: str = "", width: int = WIDTH, height: int = HEIGHT
+) -> go.Figure:
+    """Draw which class a model gives to each point of a plane, and the examples.
+
+    The color is the class with the highest score, the deeper the surer the softmax; a line stands
+    where two classes are even. Filled marks are examples to train on, hollow ones are held out.
+
+    Parameters
+    ----------
+    model : Layer or callable
+        Takes points [count, 2] and returns a score for each class, [count, classes].
+    data : Data or (x, y)
+        Points [count, 2] and their classes.
+    title : str
+        By default what the model classifies rightly.
+
+    Raises
+    ------
+    ValueError
+        If the points do not have two coordinates, or there are more than six classes.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> training = ol.lab.recipe("moons").run(steps=100)
+    >>> figure = decision_boundary(training.model, training.data)
+    >>> figure.layout.width
+    620
+    """
+    return draw(_scene(model, data, title, width, height))
+
+
+@layout.documented
+def decision_boundary_png(
+    model: Any, data: Any, *, title: str = "", width: int = WIDTH, height: int = HEIGHT,
+    scale: float = 1.0,
+) -> bytes:  # fmt: skip
+    r"""Draw which class a model gives to each point of a plane as a PNG image.
+
+    Parameters
+    ----------
+    model, data, title
+        As for `decision_boundary`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> training = ol.lab.recipe("moons").run(steps=10)
+    >>> decision_boundary_png(training.model, training.data)[:4]
+    b'\x89PNG'
+    """
+    return draw_png(_scene(model, data, title, width, height), scale)
+
+
+def _examples(data: Any) -> list[tuple[Floats, Any]]:
+    """Return points and classes to train on, and held out ones if there are any."""
+    parts = (
+        [(data.train_x, data.train_y), (data.test_x, data.test_y)]
+        if hasattr(data, "train_x")
+        else [tuple(data)]
+    )
+    found = []
+    for x, y in parts:
+        x, y = (np.asarray(v.numpy() if hasattr(v, "numpy") else v) for v in (x, y))
+        if x.ndim != 2 or x.shape[1] != 2 or y.shape != x.shape[:1]:
+            raise ValueError(
+                "decision_boundary draws points of a plane, [count, 2], and a class for each, "
+                f"[count]; got the shapes {x.shape} and {y.shape}."
+            )
+        found.append((x, y.astype(int)))
+    return found
+
+
+def _scores(model: Any, points: Floats) -> Floats:
+    """Return the softmax of the scores of points, in float64."""
+    training = getattr(model, "training", False)
+    if training:
+        model.eval()
+    try:
+        with no_grad():
+            found = model(points.astype(np.float32))
+    finally:
+        if training:
+            model.train()
+    scores = np.asarray(found.numpy() if hasattr(found, "numpy") else found, np.float64)
+    if scores.ndim == 1 or scores.shape[1] == 1:  # the score of class 1 alone
+        scores = np.stack([np.zeros(len(scores)), scores.reshape(-1)], axis=1)
+    if scores.shape[1] > _MOST_CLASSES:
+        raise ValueError(
+            f"decision_boundary tells at most {_MOST_CLASSES} classes apart; the model gives "
+            f"scores of {scores.shape[1]}."
+        )
+    scores = np.exp(scores - scores.max(axis=1, keepdims=True))
+    shares: Floats = scores / scores.sum(axis=1, keepdims=True)
+    return shares
+
+
+def _scene(model: Any, data: Any, title: str, width: int, height: int) -> Scene:
+    parts = _examples(data)
+    every = np.concatenate([x for x, _ in parts])
+    low, high = every.min(axis=0), every.max(axis=0)
+    names = ["to train on", "held out"][: len(parts)]
+    page = layout.page(width, height, names=[], note="", shares=[1], rooms=[6], headed=True)
+    place = page.panels[0]
+    middle, half = (low + high) / 2, (high - low) / 2 * 1.12
+    half = np.where(half > 0, half, 1.0)
+    pixel = max(2 * half[0] / place.width, 2 * half[1] / place.height)
+    half = np.array([place.width, place.height]) * pixel / 2
+    x = np.linspace(middle[0] - half[0], middle[0] + half[0], _GRID)
+    y = np.linspace(middle[1] - half[1], middle[1] + half[1], _GRID)
+    grid = np.stack(np.meshgrid(x, y), axis=-1)
+    shares = _scores(model, grid.reshape(-1, 2)).reshape(_GRID, _GRID, -1)
+    classes = shares.shape[2]
+    colors = theme.area_colors()[:classes]
+    marks: list[Mark] = [_ground(x, y, shares, colors), *_lines(x, y, shares)]
+    right = []
+    for number, (points, labels) in enumerate(parts):
+        found = _scores(model, points).argmax(axis=1)
+        right.append(float(np.mean(found == labels)))
+        for k in range(classes):
+            chosen = labels == k
+            hollow = number == 1
+            face, edge = (theme.PAPER, colors[k]) if hollow else (colors[k], theme.PAPER)
+            marks.append(
+                Points(
+                    points[chosen, 0], points[chosen, 1],
+                    Marker(_MARKERS[k], 7, face, edge, 1.6 if hollow else 0.8),
+                    f"class {k}, {names[number]}<br>%{{x:.3g}}, %{{y:.3g}}",
+                )
+            )  # fmt: skip
+    said = ", ".join(
+        f"{share:.1%} of {len(labels)} {'hollow ' if name == 'held out' else ''}points {name}"
+        for name, share, (_, labels) in zip(names, right, parts, strict=True)
+    )
+    return Scene(page, title or "Classes of a plane", f"Rightly classified: {said}.", [
+        Panel(Axis(float(x[0]), float(x[-1]), name="x"), Axis(float(y[0]), float(y[-1]), name="y"),
+              marks, frame="box", equal=True),
+    ])  # fmt: skip
+
+
+def _ground(x: Floats, y: Floats, shares: Floats, colors: Sequence[str]) -> HeatMap:
+    """Return the classes of the grid: a color a class and a step of confidence."""
+    classes = len(colors)
+    sure = (shares.max(axis=2) - 1 / classes) / (1 - 1 / classes)
+    steps = np.minimum((sure * _SURE).astype(int), _SURE - 1)
+    codes = shares.argmax(axis=2) * _SURE + steps
+    pale = np.linspace(_PALEST, _DEEPEST, _SURE)
+    table = [theme.paled(color, float(part)) for color in colors for part in pale]
+    tips = [
+        [f"class {code // _SURE}, {share:.0%}" for code, share in zip(row, best, strict=True)]
+        for row, best in zip(codes.tolist(), shares.max(axis=2).tolist(), strict=True)
+    ]
+    return HeatMap(
+        x, y, codes, -0.5, len(table) - 0.5, table, hover="%{x:.3g}, %{y:.3g}<br>%{text}",
+        tips=tips,
+    )  # fmt: skip
+
+
+def _lines(x: Floats, y: Floats, shares: Floats) -> list[Mark]:
+    """Return the lines where a class is even with the best of the others."""
+    found: list[Mark] = []
+    for k in range(shares.shape[2] if shares.shape[2] > 2 else 1):
+        others = np.delete(shares, k, axis=2).max(axis=2)
+        with np.errstate(divide="ignore"):
+            lead = np.clip(np.log(shares[:, :, k]) - np.log(others), -50, 50)
+        for line in contour_generator(x, y, lead).lines(0.0):
+            points = np.asarray(line)
+            found.append(Line(points[:, 0], points[:, 1], Pen(theme.INK, 1.4)))
+    return found

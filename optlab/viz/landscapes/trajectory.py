@@ -1,0 +1,210 @@
+"""The path of the weights of a real model in the plane in which it spreads most."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from optlab.viz.backends.matplotlib.draw import draw_png
+from optlab.viz.backends.plotly.draw import draw
+from optlab.viz.backends.scene import (
+    Axis,
+    Line,
+    Mark,
+    Marker,
+    Panel,
+    Pen,
+    Points,
+    Scene,
+    Text,
+    end_marker,
+    entries,
+    pen_of,
+)
+from optlab.viz.style import layout, theme
+from optlab.viz.style.geometry import Floats
+from optlab.viz.style.labels import escaped
+from optlab.viz.traces.view import traces_of
+
+WIDTH, HEIGHT = 900, 460
+
+
+@layout.documented
+def trajectory(traces: Any, *, width: int = WIDTH, height: int = HEIGHT) -> go.Figure:
+    """Draw the paths of weights in their first two principal components, and their losses.
+
+    Runs with snapshots, or with all values, share one plane. A run that was recorded by the probe
+    `PCA` alone is drawn in its own.
+
+    Parameters
+    ----------
+    traces : Trace, list or dict of Trace, or Comparison
+        Recorded with `Snapshots`, with all values (``probes="toy"``), or one with `PCA`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If something is no trace, or the weights were not recorded; the message says what to record.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> probes = [ol.probes.Snapshots(every=5)]
+    >>> training = ol.lab.recipe("moons").run(steps=50, probes=probes)
+    >>> trajectory(training.trace).layout.title.text
+    '<b>The path of the weights</b>'
+    """
+    return draw(_scene(traces, width, height))
+
+
+@layout.documented
+def trajectory_png(
+    traces: Any, *, width: int = WIDTH, height: int = HEIGHT, scale: float = 1.0
+) -> bytes:
+    r"""Draw the paths of weights in their first two principal components as a PNG image.
+
+    Parameters
+    ----------
+    traces : Trace, list or dict of Trace, or Comparison
+        As for `trajectory`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> training = ol.lab.recipe("moons").run(steps=20, probes=[ol.probes.PCA(2)])
+    >>> trajectory_png(training.trace)[:4]
+    b'\x89PNG'
+    """
+    return draw_png(_scene(traces, width, height), scale)
+
+
+def _points(trace: Any) -> tuple[Floats, Floats] | None:
+    """Return the steps and the weights [steps, size] of a run; None if it has none."""
+    kind = "snapshot" if "snapshot" in trace.names else "parameter"
+    if kind not in trace.names:
+        return None
+    recorded = trace[kind]
+    arrays = recorded.values() if hasattr(recorded, "values") else [recorded]
+    flat = np.concatenate([np.asarray(x, np.float64).reshape(len(x), -1) for x in arrays], axis=1)
+    steps = np.asarray(trace.steps(kind), np.float64)
+    return (np.concatenate([[0.0], steps]) if len(flat) > len(steps) else steps), flat
+
+
+def _plane(named: Any) -> tuple[dict[str, tuple[Floats, Floats, Floats]], Floats]:
+    """Return steps, coordinates [steps, 2] and hidden distances of each run, and the shares."""
+    found = {name: _points(trace) for name, trace in named.items()}
+    if all(points is not None for points in found.values()):
+        known = {name: points for name, points in found.items() if points is not None}
+        sizes = {flat.shape[1] for _, flat in known.values()}
+        if len(sizes) > 1:
+            raise ValueError(
+                "trajectory draws runs of one model in one plane; these have "
+                f"{', '.join(map(str, sorted(sizes)))} weights."
+            )
+        every = np.concatenate([flat for _, flat in known.values()])
+        middle = every.mean(axis=0)
+        products = (every - middle) @ (every - middle).T
+        values, vectors = np.linalg.eigh(products)
+        values = np.maximum(values[::-1], 0.0)
+        axes = ((every - middle).T @ vectors[:, ::-1][:, :2]).T
+        lengths = np.linalg.norm(axes, axis=1, keepdims=True)
+        axes = np.divide(axes, lengths, out=np.zeros_like(axes), where=lengths > 0)
+        total = values.sum() or 1.0
+        paths = {}
+        for name, (steps, flat) in known.items():
+            at = (flat - middle) @ axes.T
+            rest = flat - middle - at @ axes
+            paths[name] = steps, _two_columns(at), np.linalg.norm(rest, axis=1)
+        return paths, values[:2] / total
+    name, trace = next(iter(named.items()))
+    if len(named) == 1 and "pca" in trace.names:
+        at = _two_columns(np.asarray(trace["pca"], np.float64)[:, :2])
+        steps = np.asarray(trace.steps("pca"), np.float64)
+        return {name: (steps, at, np.zeros(0))}, np.asarray(trace["pca explained"])[:2]
+    lacking = next(name for name, points in found.items() if points is None)
+    raise ValueError(
+        f"the trace {lacking!r} has no weights. Record them with ol.record(optimizer, "
+        "probes=[ol.probes.Snapshots(every=10)]), or one run with ol.probes.PCA(2)."
+    )
+
+
+def _two_columns(at: Floats) -> Floats:
+    return np.pad(at, ((0, 0), (0, 2 - at.shape[1])))
+
+
+def _scene(traces: Any, width: int, height: int) -> Scene:
+    named = traces_of(traces, "trajectory")
+    paths, shares = _plane(named)
+    styles = theme.assign_styles(
+        {name: str(trace.settings.get("class", name)) for name, trace in named.items()}
+    )
+    several = len(named) > 1
+    hidden = [
+        f"{name}: at most {away.max():.3g} away from the plane"
+        for name, (_, _, away) in paths.items()
+        if len(away)
+    ]
+    page = layout.page(
+        width, height, names=list(styles) if several else [], note="; ".join(hidden),
+        shares=[1, 0.8], rooms=[62, 6], headed=True,
+    )  # fmt: skip
+    marks: list[Mark] = []
+    curves: list[Mark] = []
+    values = []
+    for name, (steps, at, _) in paths.items():
+        style = styles[name]
+        hover = f"<b>{escaped(name)}</b> after %{{customdata[0]:d}} steps<br>%{{x:.4g}}, %{{y:.4g}}"
+        marks += [
+            Line(at[:, 0], at[:, 1], pen_of(style), group=name),
+            Points(at[:, 0], at[:, 1], Marker(style.marker, 5, style.color), hover, group=name,
+                   data=(steps,)),
+            Points(at[-1:, 0], at[-1:, 1], end_marker(style), group=name, clip=False),
+            Text(float(at[0, 0]), float(at[0, 1]), f"step {steps[0]:.0f}", theme.QUIET,
+                 theme.FONT_SMALL, up="bottom", shift=(0, 5), group=name),
+        ]  # fmt: skip
+        loss = np.asarray(named[name].loss, np.float64)
+        if np.isfinite(loss).any():
+            values.append(loss[np.isfinite(loss)])
+            curves.append(
+                Line(np.asarray(named[name].step, np.float64) - 1, loss, Pen(style.color, 1.0),
+                     f"<b>{escaped(name)}</b> after %{{x:d}} steps<br>loss %{{y:.4g}}", group=name)
+            )  # fmt: skip
+    every = np.concatenate([at for _, at, _ in paths.values()])
+    low, high = _around(every, page.panels[0])
+    last = max([1.0, *(float(trace.step[-1]) for trace in named.values() if len(trace.step))])
+    said = " and ".join(f"{share:.1%}" for share in shares)
+    return Scene(
+        page, "The paths of the weights" if several else "The path of the weights",
+        f"First two principal components, which hold {said} of the variance.",
+        [
+            Panel(
+                Axis(float(low[0]), float(high[0]), name="1st"),
+                Axis(float(low[1]), float(high[1]), name="2nd"), marks, "Path",
+                "one scale in both directions", frame="box", equal=True,
+            ),
+            Panel(Axis(0.0, last, name="step", whole=True), *_losses(values, curves)),
+        ],
+        entries(styles) if several else {},
+    )  # fmt: skip
+
+
+def _around(points: Floats, place: layout.Panel) -> tuple[Floats, Floats]:
+    """Return the corners of a view of points that fills a panel with one scale."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    size = np.array([place.width, place.height])
+    pixel = 1.2 * max(float(((high - low) / size).max()), 1e-12)
+    return (low + high - pixel * size) / 2, (low + high + pixel * size) / 2
+
+
+def _losses(values: list[Floats], curves: list[Mark]) -> tuple[Axis, list[Mark], str, str]:
+    if not values:
+        return Axis(0.0, 1.0, grid=True), curves, "Loss", "not recorded"
+    known = np.concatenate(values)
+    low, high = float(known.min()), float(known.max())
+    if low > 0 and high > 5 * low:
+        axis = Axis(float(np.log10(low)) - 0.05, float(np.log10(high)) + 0.05, "log", grid=True)
+        return axis, curves, "Loss", "log scale"
+    room = 0.05 * (high - low) or 1.0
+    return Axis(min(0.0, low - room), high + room, grid=True, zero=True), curves, "Loss", ""
