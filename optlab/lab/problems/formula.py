@@ -31,7 +31,7 @@ FUNCTIONS: dict[str, Any] = {
     "min": np.minimum, "hypot": np.hypot, "arctan2": np.arctan2, "atan2": np.arctan2,
     "where": np.where,
 }  # fmt: skip
-_OVER_VECTOR = ("sum", "mean", "prod")
+OVER_VECTOR = ("sum", "mean", "prod")
 _MODULES = ("np", "numpy", "math")
 _BINARY: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
@@ -40,8 +40,8 @@ _BINARY: dict[type, Callable[[Any, Any], Any]] = {
 _COMPARISONS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
 }  # fmt: skip
-_COUNTS = {"hypot": 2, "where": 3, **dict.fromkeys(("arctan2", "atan2"), 2)}
-_COUNTS |= dict.fromkeys(("maximum", "max", "minimum", "min"), 2)
+COUNTS = {"hypot": 2, "where": 3, **dict.fromkeys(("arctan2", "atan2"), 2)}
+COUNTS |= dict.fromkeys(("maximum", "max", "minimum", "min"), 2)
 
 #: A part of a formula: a number, a function of the coordinates, or both of a vector's numbers.
 _Part = Any
@@ -56,7 +56,7 @@ def looks_like_formula(text: str) -> bool:
     [True, True, False, False]
     """
     words = re.findall(r"[A-Za-z_]\w*", text)
-    known = {"x", "y", "p", *CONSTANTS, *FUNCTIONS, *_OVER_VECTOR, *_MODULES}
+    known = {"x", "y", "p", *CONSTANTS, *FUNCTIONS, *OVER_VECTOR, *_MODULES}
     # A short name that is no formula ("digits-mlp") has none of these signs.
     return bool(re.search(r"[+*/^()\[\]=<>²³√]", text)) or bool(words and known.issuperset(words))
 
@@ -197,7 +197,7 @@ class _Parser:
         if name == "p":
             self.names[name] = node
             return [operator.itemgetter(0), operator.itemgetter(1)]
-        if name in FUNCTIONS or name in _OVER_VECTOR:
+        if name in FUNCTIONS or name in OVER_VECTOR:
             raise self._refusal(node, f"{name} is a function: write {name}(x)")
         raise self._refusal(
             node, f"the variables are x and y (or p[0] and p[1]); {self._close(name)}"
@@ -205,9 +205,9 @@ class _Parser:
 
     def _call(self, node: ast.AST, function: ast.AST, args: list[ast.expr]) -> _Part:
         name = self._called(function)
-        if name in _OVER_VECTOR:
+        if name in OVER_VECTOR:
             return self._over_vector(node, name, args)
-        expected = _COUNTS.get(name, 1)
+        expected = COUNTS.get(name, 1)
         if len(args) != expected:
             raise self._refusal(node, f"{name} takes {expected} argument{'s' * (expected > 1)}")
         if name == "where":
@@ -223,7 +223,7 @@ class _Parser:
                 pass
             case _:
                 name = ast.unparse(function)
-        if name in FUNCTIONS or name in _OVER_VECTOR:
+        if name in FUNCTIONS or name in OVER_VECTOR:
             return name
         if name in ("x", "y", "p", *CONSTANTS) or isinstance(function, (ast.Constant, ast.BinOp)):
             raise self._refusal(function, "write a product with a sign: 2*(x + 1)")
@@ -329,7 +329,7 @@ class _Parser:
             )
         if re.fullmatch(r"[xy]{2,}", name):
             return f"write a product with a sign, {'*'.join(name)}"
-        known = [*FUNCTIONS, *_OVER_VECTOR, *CONSTANTS]
+        known = [*FUNCTIONS, *OVER_VECTOR, *CONSTANTS]
         close = difflib.get_close_matches(name, known, 1)
         if close:
             return f"did you mean {close[0]}?"
