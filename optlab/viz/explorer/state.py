@@ -17,7 +17,8 @@ from optlab.viz.explorer.presets import PRESETS, AdamWithoutCorrection
 from optlab.viz.explorer.wrapping import check_wrapping, wrap_template, wrapping_of
 
 MODES = ("best", "equal", "custom")
-TABS = ("loss", "memory", "length", "angle", "plane")
+TABS = ("loss", "memory", "length", "angle", "plane", "beside")
+BESIDE = ("basins", "curvature", "modes", "rates")
 VIEWS = ("look", "apart")
 MOST_OPTIMIZERS = 50
 """Each takes 13 runs, and a row of the page."""
@@ -90,7 +91,11 @@ class State:
     noise : float or None
         Standard deviation of the noise on every element of the gradient; None: the problem's own.
     tab : str
-        The plot beside the map: "loss", "memory", "length", "angle", or "plane", all runs.
+        The plot beside the map: "loss", "memory", "length", "angle", "plane", all runs, or
+        "beside", one of the panels below.
+    beside : str
+        "basins" of attraction, the "curvature" at a point, the "modes" of a quadratic, or "rates",
+        a learning-rate range test.
     view : str
         "look", or "apart": one step taken apart.
 
@@ -117,6 +122,7 @@ class State:
     text_size: float = 1.0
     noise: float | None = None
     tab: str = "loss"
+    beside: str = "basins"
     view: str = "look"
 
     def to_dict(self) -> dict[str, Any]:
@@ -150,6 +156,8 @@ class State:
             raise ValueError(f"theme must be auto, light or dark; got {state.theme!r}.")
         if state.tab not in TABS:
             raise ValueError(f"tab must be one of {', '.join(TABS)}; got {state.tab!r}.")
+        if state.beside not in BESIDE:
+            raise ValueError(f"beside must be one of {', '.join(BESIDE)}; got {state.beside!r}.")
         if state.view not in VIEWS:
             raise ValueError(f"view must be look or apart; got {state.view!r}.")
         state.check()

@@ -52,9 +52,11 @@ class _View:
     page: Page
     title: str
     headline: str
+    rates: Floats
     rate: Floats
     loss: Floats
     smoothed: Floats
+    ends: Floats | None
     marks: list[_Mark]
     low: float
     high: float
@@ -80,11 +82,12 @@ def rate_range(result: Any, *, width: int = WIDTH, height: int = HEIGHT) -> go.F
     view = _view(result, width, height)
     figure = empty_figure(view.page, view.title, view.headline)
     figure.update_layout(showlegend=False)
-    x_places, x_texts = decades(float(view.rate[0]), float(view.rate[-1]))
+    x_low, x_high = float(view.rates[0]), float(view.rates[-1])
+    x_places, x_texts = decades(x_low, x_high)
     frame = {"showline": True, "linecolor": theme.FRAME}
     put_axes(
         figure, view.page, 0,
-        {**frame, "range": _padded(view.rate[0], view.rate[-1], 0.02), "showgrid": False,
+        {**frame, "range": _padded(x_low, x_high, 0.02), "showgrid": False,
          "tickvals": x_places, "ticktext": x_texts},
         {**frame, "range": [view.low, view.high], **_loss_ticks(view)},
     )  # fmt: skip
@@ -93,10 +96,11 @@ def rate_range(result: Any, *, width: int = WIDTH, height: int = HEIGHT) -> go.F
         f"rate {format_number(10**rate, 3)}<br>loss {format_number(loss, 3)}"
         for rate, loss in zip(view.rate.tolist(), result.loss.tolist(), strict=True)
     ]
-    for values, opacity in _lines(view):
+    for rates, values, opacity in _lines(view):
         figure.add_scatter(
-            x=as_float32(view.rate), y=as_float32(values), mode="lines", text=text,
-            hovertemplate="%{text}<extra></extra>", opacity=opacity,
+            x=as_float32(rates), y=as_float32(values), mode="lines",
+            text=text if rates is view.rate else None, opacity=opacity,
+            hovertemplate="%{text}<extra></extra>" if rates is view.rate else None,
             line={"color": theme.colors()[0], "width": theme.LINE_WIDTH},
         )  # fmt: skip
     for mark in view.marks:
@@ -130,20 +134,20 @@ def rate_range_png(
     figure = blank_figure(view.page.width, view.page.height)
     write_page(figure, view.page, view.title, view.headline, {})
     axes = panel_axes(figure, view.page, 0)
-    axes.set_xticks(*decades(float(view.rate[0]), float(view.rate[-1])))
+    axes.set_xticks(*decades(float(view.rates[0]), float(view.rates[-1])))
     ticks = _loss_ticks(view)
     if ticks:
         axes.set_yticks(ticks["tickvals"], ticks["ticktext"])
-    axes.set(xlim=_padded(view.rate[0], view.rate[-1], 0.02), ylim=(view.low, view.high))
+    axes.set(xlim=_padded(view.rates[0], view.rates[-1], 0.02), ylim=(view.low, view.high))
     axes.grid(axis="y", color=theme.RULE, linewidth=PIXEL)
     axes.set_axisbelow(True)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     tick_fonts(axes)
     add_static_heading(axes, "Loss", _note(result))
-    for values, opacity in _lines(view):
+    for rates, values, opacity in _lines(view):
         axes.plot(
-            view.rate,
+            rates,
             values,
             color=theme.colors()[0],
             alpha=opacity,
@@ -170,39 +174,56 @@ def _view(result: Any, width: int, height: int) -> _View:
     # What comes after the lowest loss may be higher than all before: it leaves the picture.
     fall = np.concatenate([part[: int(np.argmin(smoothed)) + 1] for part in (loss, smoothed)])
     low, high = float(np.minimum(loss, smoothed).min()), float(fall.max())
+    rates, ends = np.log10(result.all_rates), None
+    if result.ends is not None:
+        with np.errstate(all="ignore"):
+            ends = result.ends if linear else np.log10(np.maximum(result.ends, 0))
+        # Near the minimum losses are roundings: what is far below the run is cut off.
+        floor = low - 0.5 * (high - low)
+        ends = np.where(np.isfinite(result.ends), np.maximum(ends, floor), np.nan)
+        low = min(low, float(np.nanmin(ends)))
+        ends[ends > high + 0.3 * (high - low)] = np.nan
     room = 0.1 * (high - low) or 1.0
-    width_of_rates = rate[-1] - rate[0]
+    width_of_rates = rates[-1] - rates[0]
+    x_of_marks, y_of_marks = (rate, smoothed) if ends is None else (rates, ends)
+    lowest = "lowest at" if ends is None else "stable up to"
     marks = []
     for value, words, above in (
         (result.suggestion, f"suggestion {format_number(result.suggestion, 2)}", True),
-        (result.highest, f"lowest at {format_number(result.highest, 2)}", False),
+        (result.highest, f"{lowest} {format_number(result.highest, 2)}", False),
     ):
         x = float(np.log10(value))
-        part = (x - rate[0]) / width_of_rates
+        part = (x - rates[0]) / width_of_rates
         side = "right" if above and part < 0.7 else "left" if above or part > 0.88 else "center"
-        marks.append(_Mark(x, float(np.interp(x, rate, smoothed)), words, above, side))
-    ends = result.diverged_at
+        marks.append(_Mark(x, float(np.interp(x, x_of_marks, y_of_marks)), words, above, side))
+    diverged = result.diverged_at
     said = f"The loss is lowest at a rate of {format_number(result.highest, 2)}"
-    said += ", the last." if result.highest == result.rates[-1] else "."
     if ends is not None:
-        said = f"{said[:-1]}, and has diverged at {format_number(ends, 2)}."
+        said = f"Alone, rates up to {format_number(result.highest, 2)} lower the loss"
+    said += ", the last." if result.highest == result.all_rates[-1] else "."
+    if diverged is not None and ends is None:
+        said = f"{said[:-1]}, and has diverged at {format_number(diverged, 2)}."
     return _View(
         layout.page(
             width, height, names=[], note="", shares=[1], rooms=[10], headed=True
         ),
         f"Rate range of {name} on {result.problem.title}",
-        said, rate, loss, smoothed, marks, low - 1.8 * room, high + 2.2 * room, linear,
+        said, rates, rate, loss, smoothed, ends, marks, low - 1.8 * room, high + 2.2 * room, linear,
     )  # fmt: skip
 
 
-def _lines(view: _View) -> list[tuple[Floats, float]]:
-    """Return the curves with their opacities; without a mean there is one."""
+def _lines(view: _View) -> list[tuple[Floats, Floats, float]]:
+    """Return the curves with their rates and opacities; without a mean there is one."""
+    if view.ends is not None:
+        return [(view.rate, view.loss, 0.35), (view.rates, view.ends, 1.0)]
     if np.array_equal(view.loss, view.smoothed):
-        return [(view.loss, 1.0)]
-    return [(view.loss, 0.35), (view.smoothed, 1.0)]
+        return [(view.rate, view.loss, 1.0)]
+    return [(view.rate, view.loss, 0.35), (view.rate, view.smoothed, 1.0)]
 
 
 def _note(result: Any) -> str:
+    if result.ends is not None:
+        return "after 50 steps at each rate alone; pale: one run, whose rate grows with every step"
     means = "; pale: each loss, dark: their mean" if result.smoothing else ""
     return f"against the rate, which grows with every step{means}"
 

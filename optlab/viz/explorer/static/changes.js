@@ -217,6 +217,11 @@ export class Changes extends Scene {
     this.set({ optimizers: this.state.optimizers.filter((/** @type {any} */ entry) => entry.name !== name), preset: "" });
   }
 
+  /** Show a formula that the reader has typed. @param {string} text */
+  chooseFormula(text) {
+    this.chooseScene(`p:${text}`);
+  }
+
   /** Choose a problem, or a preset.
    * @param {string} scene */
   chooseScene(scene) {

@@ -2,6 +2,7 @@
 // them. Both have one form.
 
 import { bytesOf } from "../../browser/static/page_model.js";
+import { compiledFormula, formulaSurface, looksLikeFormula } from "./formula.js";
 
 /** An optimizer of the state.
  * @typedef {{name: string, kind: string, settings: Record<string, any>, rate: number | null, around: Record<string, any>}} Entry */
@@ -35,6 +36,25 @@ function program(source, key) {
   return loaded[key];
 }
 
+/** Formulas that were typed, by their text; null for a text that is none.
+ * @type {Map<string, any>} */
+const FORMULAS = new Map();
+
+/** @param {string} text */
+function typedFormula(text) {
+  if (!FORMULAS.has(text)) {
+    let made = null;
+    try {
+      const formula = looksLikeFormula(text) ? compiledFormula(text) : null;
+      made = formula && { surface: formulaSurface(formula), dimension: formula.dimension, evaluate: formula.evaluate };
+    } catch {
+      made = null; // its message was shown where it was typed
+    }
+    FORMULAS.set(text, made);
+  }
+  return FORMULAS.get(text);
+}
+
 export class Engine {
   constructor() {
     /** @type {any} */
@@ -59,14 +79,22 @@ export class Engine {
 
   /** @param {string} problem */
   surface(problem) {
-    return this.given.problems[problem];
+    return this.given.problems[problem] || this.typed(problem)?.surface;
+  }
+
+  /** A formula that the reader has typed, as a surface of the program; null where it is none.
+   * @param {string} problem */
+  typed(problem) {
+    const known = this.program && !this.given.problems[problem] && typedFormula(problem);
+    if (known) this.program.surfaces[problem] ??= known;
+    return known || null;
   }
 
   /** Value and slopes at a point, or null where the function was not captured.
    * @param {string} problem
    * @returns {((point: ArrayLike<number>) => number[]) | null} */
   evaluator(problem) {
-    const known = this.program && this.program.surfaces[problem];
+    const known = this.program && (this.program.surfaces[problem] || this.typed(problem));
     return known ? known.evaluate : null;
   }
 
