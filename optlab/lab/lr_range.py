@@ -74,17 +74,16 @@ class RateRange(Rendered):
 
     @property
     def suggestion(self) -> float:
-        """The rate to begin with, at most `highest`.
+        """The rate to begin with, below `highest`.
 
         Where losses are noisy, the one at which the smoothed loss falls most steeply over the
         logarithm of the rate: it is in the middle of the fall. On a surface without noise, the one
-        with which 50 steps from the start end lowest.
+        up to half of `highest` with which 50 steps from the start end lowest; of gradient descent on
+        a narrow quadratic it is one over the largest curvature.
         """
         if self.ends is not None:
-            below = self.all_rates <= self.highest
-            best = float(self.all_rates[below][int(np.argmin(self.ends[below]))])
-            rounded = float(f"{best:.2g}")
-            return rounded if rounded <= self.highest else best
+            below = self.all_rates <= max(self.highest / 2, self.all_rates[0])
+            return float(f"{self.all_rates[below][int(np.argmin(self.ends[below]))]:.2g}")
         lowest = int(np.argmin(self.smoothed))
         # Of noisy losses slopes over some steps count, and the first means, of few losses, do not.
         first, apart = (min(10, lowest // 2), 5) if self.smoothing else (0, 1)

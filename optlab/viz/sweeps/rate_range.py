@@ -195,6 +195,8 @@ def _view(result: Any, width: int, height: int) -> _View:
         x = float(np.log10(value))
         part = (x - rates[0]) / width_of_rates
         side = "right" if above and part < 0.7 else "left" if above or part > 0.88 else "center"
+        if ends is not None:  # the two are near each other, below a steep rise
+            above, side = not above, "right" if not above and part < 0.7 else "left"
         marks.append(_Mark(x, float(np.interp(x, x_of_marks, y_of_marks)), words, above, side))
     diverged = result.diverged_at
     said = f"The loss is lowest at a rate of {format_number(result.highest, 2)}"
