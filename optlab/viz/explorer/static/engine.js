@@ -177,6 +177,26 @@ export class Engine {
     });
   }
 
+  /** A function that takes all steps from any start, and returns the loss where they end.
+   * @param {any} state
+   * @param {Entry} entry
+   * @param {number} rate
+   * @returns {(start: ArrayLike<number>, end: Float64Array) => number} */
+  ends(state, entry, rate) {
+    const { sigma, noise } = this.conditions(state);
+    return this.program.ends(this.ruleKey(entry), {
+      surface: state.problem, start: state.start, steps: state.steps, noise, sigma, settings: this.settings(entry, rate, {}),
+    });
+  }
+
+  /** One run from the start whose rate is another one in every step.
+   * @param {any} state
+   * @param {Entry} entry
+   * @param {number[]} rates */
+  rising(state, entry, rates) {
+    return this.program.run(this.ruleKey(entry), { surface: state.problem, start: state.start, steps: rates.length, rates, settings: this.settings(entry, rates[0], {}) });
+  }
+
   /** A run, or null if neither this page nor the kernel has computed it.
    * @param {any} state
    * @param {Entry} entry

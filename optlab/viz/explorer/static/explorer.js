@@ -90,6 +90,7 @@ export class Explorer extends Changes {
     this.pause();
     cancelAnimationFrame(this.frame);
     for (const timer of this.timers.values()) clearTimeout(timer);
+    this.beside.stop();
     this.dead = true;
     delete this.root.explorer;
     super.destroy();

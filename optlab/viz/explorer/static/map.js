@@ -621,7 +621,7 @@ export class MapDrawing {
    * @param {any} shape
    * @param {string[]} lines */
   describeCurvature({ curvatures, axes }, lines) {
-    if (!curvatures.length) return;
+    if (curvatures.length < 2) return;
     const [large, small] = curvatures;
     const tiny = 1e-7 * Math.max(Math.abs(large), Math.abs(small));
     if (small < -tiny && large > tiny) lines.push("saddle here");
