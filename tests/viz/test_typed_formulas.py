@@ -181,3 +181,32 @@ def test_a_hat_is_written_out_and_all_functions_are_listed():
     with pytest.raises(FormulaError) as caught:
         Formula("x // 2")
     assert all(f" {name}," in str(caught.value) for name in FUNCTIONS)
+
+
+_STARTS = """
+const texts = JSON.parse(process.argv[2]);
+console.log(JSON.stringify(texts.map((text) => formulaSurface(compiledFormula(text)).start)));
+"""
+
+
+@needs_node
+def test_the_start_is_python_s_also_where_the_usual_one_is_not_defined(tmp_path):
+    texts = ["x**2 + y", "x - log(x) + y**2", "sqrt(x*y - 3) + x**2", "log(x + y - 4) + y", "1/x",
+             "log(x)*x"]  # fmt: skip
+    file = tmp_path / "starts.mjs"
+    file.write_text(joined(formula_operations.FILE.with_name("formula.js")) + _STARTS)
+    given = [str(NODE), str(file), json.dumps(texts)]
+    done = subprocess.run(given, capture_output=True, text=True, check=True)
+    wanted = [list(ol.problems.find(text).nearest_defined()) for text in texts]
+    assert json.loads(done.stdout) == wanted
+
+
+def test_the_numbers_of_the_references_are_theirs():
+    """What a line search pays: a step for each point that it moves to, of all its gradients."""
+    methods = {"Newton": ol.lab.Newton(), "SGD": ol.optimizer.SGD(0.01)}
+    made = ol.explore("(x - 1)**4 + (x - y)**2", methods, steps=80)
+    race = ol.compare("(x - 1)**4 + (x - y)**2", {"N": ol.lab.Newton()}, steps=80)
+    runs = made.model.runs["Newton"]
+    steps, gradients = runs.paid()[runs.rates.index(1.0)]
+    assert (steps, gradients) == (len(race["N"].loss), race.evaluations["N"][-1])
+    assert made.model.runs["SGD"].paid()[0] == [80, 80]

@@ -24,6 +24,8 @@ MOST_OPTIMIZERS = 50
 """Each takes 13 runs, and a row of the page."""
 SECOND = ("momentum", "beta1", "rho", "decay", "lr_power")
 """The setting of the second slider: the first of these that an optimizer has."""
+REFERENCES = (SteepestDescent, ConjugateGradient, Newton)
+"""Methods of the textbooks, beside which optimizers are seen."""
 OWN = "own"
 """Name of a user's function, which JSON cannot contain: it has to be given again."""
 
@@ -223,7 +225,7 @@ def optimizer_classes() -> dict[str, type[Optimizer]]:
         and cls is not Optimizer
         and not issubclass(cls, Wrapper)
     }
-    more = (SteepestDescent, ConjugateGradient, Newton, AdamWithoutCorrection)
+    more = (*REFERENCES, AdamWithoutCorrection)
     return {**found, **{cls.__name__: cls for cls in more}}
 
 

@@ -186,7 +186,7 @@ def _view(result: Any, width: int, height: int) -> _View:
     room = 0.1 * (high - low) or 1.0
     width_of_rates = rates[-1] - rates[0]
     x_of_marks, y_of_marks = (rate, smoothed) if ends is None else (rates, ends)
-    lowest = "lowest at" if ends is None else "stable up to"
+    lowest = "lowest at" if ends is None else "still lower at"
     marks = []
     for value, words, above in (
         (result.suggestion, f"suggestion {format_number(result.suggestion, 2)}", True),

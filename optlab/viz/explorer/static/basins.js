@@ -83,8 +83,9 @@ export class BasinsPanel {
     this.title = make("div", { class: "beside-title" });
     this.bar = make("progress", { max: "1", "aria-label": "starts that have run" });
     this.button = make("button", { type: "button", class: "item", on: { click: () => (this.running ? this.cancel() : this.begin()) } });
-    this.work = make("div", { class: "beside-work" }, this.bar, this.button);
-    this.legend = make("div", { class: "legend", role: "list", "aria-label": "basins" });
+    this.whole = make("button", { type: "button", class: "item", text: "whole domain", title: "show all of the function's domain on the map", on: { click: () => this.showDomain() } });
+    this.work = make("div", { class: "beside-work" }, this.bar, this.button, this.whole);
+    this.legend = make("div", { class: "beside-legend", role: "list", "aria-label": "basins" });
     this.note = make("p", { class: "beside-note" });
     this.element = make("div", { hidden: true }, this.title, this.work, this.legend, this.note);
     this.key = "";
@@ -122,12 +123,25 @@ export class BasinsPanel {
       this.note.textContent = `Here this needs runs that a page cannot make (${why}). In Python: ol.basins(problem, optimizer).`;
       return;
     }
+    this.whole.hidden = this.domain().join() === explorer.map.box.join();
     const key = this.wanted();
     if (key === this.key) return;
     this.key = key;
     this.stop();
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.explorer.beside.panel === this && this.begin(), REST); // while a hand drags, nothing runs
+  }
+
+  /** The box of the domain. */
+  domain() {
+    const { engine, state, map } = this.explorer;
+    const [[x0, x1], [y0, y1] = [map.box[2], map.box[3]]] = engine.surface(state.problem).domain;
+    return map.withAspect([x0, x1, y0, y1]);
+  }
+
+  showDomain() {
+    this.explorer.forgetHint();
+    this.explorer.map.show(this.domain());
   }
 
   begin() {
@@ -207,7 +221,7 @@ export class BasinsPanel {
     if (counts.has(UNDERWAY)) rows.push(row(`not there after ${steps} steps`, UNDERWAY, "plain"));
     if (counts.has(DIVERGED)) rows.push(row("diverges", DIVERGED, "hatched"));
     this.legend.replaceChildren(...rows);
-    this.note.textContent = `${basin.length.toLocaleString("en")} starts, rate ${numberText(this.explorer.selected.rate, 6)}. Each start is painted by the minimum it reaches.`;
+    this.note.textContent = `${basin.length.toLocaleString("en")} starts at rate ${numberText(this.explorer.selected.rate, 6)}, each painted by the minimum that it reaches.`;
   }
 
   /** @param {CanvasRenderingContext2D} pen */

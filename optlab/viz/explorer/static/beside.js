@@ -19,7 +19,7 @@ export class Beside {
     this.explorer = explorer;
     /** @type {Record<string, any>} */
     this.panels = { basins: new BasinsPanel(explorer), curvature: new CurvaturePanel(explorer), modes: new ModesPanel(explorer), rates: new RatesPanel(explorer) };
-    this.choices = KINDS.map(([key, text, title]) => make("button", { type: "button", class: "item", text, title, on: { click: () => explorer.set({ beside: key }) } }));
+    this.choices = KINDS.map(([key, text, title]) => make("button", { type: "button", class: "item beside-choice", text, title, on: { click: () => explorer.set({ beside: key }) } }));
     this.element = make("div", { class: "beside", hidden: true },
       make("div", { class: "beside-choices", role: "group", "aria-label": "panels" }, ...this.choices),
       ...KINDS.map(([key]) => this.panels[key].element));
@@ -43,6 +43,10 @@ export class Beside {
       this.choices[i].setAttribute("aria-pressed", String(key === state.beside));
       this.panels[key].element.hidden = key !== state.beside;
     });
+    const { plot, layout } = this.explorer;
+    const inColumn = layout === "narrow"; // there the page scrolls, not the panel
+    this.element.style.height = inColumn ? "" : `${plot.height}px`;
+    if (inColumn && this.panel) plot.element.style.height = "auto";
     if (this.panel) this.panel.draw();
   }
 

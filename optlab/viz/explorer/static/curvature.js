@@ -6,7 +6,7 @@ import { make } from "../../browser/static/elements.js";
 import { localShape } from "./field.js";
 import { numberText } from "./numbers.js";
 
-const SIZE = 96, REACH = 36; // pixels of the picture; of the longer half axis on the map
+const SIZE = 76, REACH = 36; // pixels of the picture; of the longer half axis on the map
 
 /** What the quadratic around a point is, from its curvatures, the larger first.
  * @param {number[]} curvatures
@@ -17,9 +17,9 @@ export function shapeSaid(curvatures) {
   if (!curvatures.every(Number.isFinite)) return { kind: "none", said: "not defined here" };
   if (!(tiny > 0)) return { kind: "flat", said: "flat: no curvature" };
   if (small > tiny) return { kind: "bowl", said: curvatures.length < 2 ? "curves up" : `bowl, condition number ${numberText(large / small)}` };
-  if (large < -tiny) return { kind: "dome", said: curvatures.length < 2 ? "curves down" : "dome: it curves down along both axes" };
-  if (small < -tiny && large > tiny) return { kind: "saddle", said: "saddle: it curves down along the dashed axis" };
-  return small < -tiny ? { kind: "dome", said: "it curves down along the dashed axis, and is flat along the other" } : { kind: "flat", said: "flat along one axis" };
+  if (large < -tiny) return { kind: "dome", said: curvatures.length < 2 ? "curves down" : "dome: down along both axes" };
+  if (small < -tiny && large > tiny) return { kind: "saddle", said: "saddle: down along the dashed axis" };
+  return small < -tiny ? { kind: "dome", said: "down along the dashed axis, flat along the other" } : { kind: "flat", said: "flat along one axis" };
 }
 
 /** Draw the ellipse of equal loss, or the axes where there is none.
@@ -82,6 +82,7 @@ class Spot {
     clearCanvas(pen);
     this.name.textContent = name;
     this.name.style.color = color;
+    this.picture.hidden = !shape || shape.curvatures.length < 2;
     if (!shape) {
       this.lines.replaceChildren();
       return;
@@ -92,7 +93,7 @@ class Spot {
     const lines = [`loss ${numberText(shape.value)}, slope ${numberText(Math.hypot(...shape.gradient))}`];
     if (kind !== "none") lines.push(`curvature ${curvatures.map((/** @type {number} */ c) => numberText(c)).join(" and ")}`);
     lines.push(said);
-    if (curvatures[0] > 0 && Number.isFinite(curvatures[0])) lines.push(`gradient descent is stable here up to rate ${numberText(2 / curvatures[0], 2)}`);
+    if (curvatures[0] > 0 && Number.isFinite(curvatures[0])) lines.push(`SGD is stable here up to ${numberText(2 / curvatures[0], 2)}`);
     this.lines.replaceChildren(...lines.map((text) => make("div", { text })));
   }
 }
@@ -103,8 +104,7 @@ export class CurvaturePanel {
     this.explorer = explorer;
     this.step = new Spot(explorer);
     this.under = new Spot(explorer);
-    this.note = make("p", { class: "beside-note", text: "An ellipse joins points of equal loss of the quadratic around the spot; its long axis is the flat one." });
-    this.element = make("div", { hidden: true }, this.step.element, this.under.element, this.note);
+    this.element = make("div", { hidden: true, title: "An ellipse joins points of equal loss of the quadratic around the spot; its long axis is the flat one." }, this.step.element, this.under.element);
   }
 
   draw() {}
@@ -121,6 +121,7 @@ export class CurvaturePanel {
     const { explorer } = this;
     const { map, state, selected, palette } = explorer;
     const { run, entry, color } = selected;
+    map.hover.hidden = true; // the panel says it all
     if (!this.shapeAt(state.start)) {
       this.step.show("", null);
       this.under.show("The page does not know the slopes: the function comes from the kernel. In Python: ol.lab.curvature(f, point).", null);
@@ -138,7 +139,7 @@ export class CurvaturePanel {
       const point = map.pointAt(x, y).slice(0, state.start.length);
       const shape = this.shapeAt(point);
       if (shape) drawShape(pen, [x, y], shape, REACH, { ink: palette.ink, fill: palette.paper });
-      this.under.show(`under the pointer, (${point.map((/** @type {number} */ c) => numberText(c)).join(", ")})`, shape);
-    } else this.under.show("point at the map", null);
+      this.under.show(`at (${point.map((/** @type {number} */ c) => numberText(c)).join(", ")})`, shape);
+    } else this.under.show("Point at the map: its curvature stands here.", null);
   }
 }

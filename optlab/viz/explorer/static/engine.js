@@ -21,7 +21,8 @@ import { compiledFormula, formulaSurface, looksLikeFormula } from "./formula.js"
  * @property {Float64Array} update
  * @property {Record<string, Float64Array>} slots
  * @property {Record<string, Float64Array>} terms
- * @property {number} finalLoss */
+ * @property {number} finalLoss
+ * @property {number[]} [paid] how many steps it took, and how many gradients these were */
 
 const MOST_KEPT = 400;
 
@@ -253,7 +254,7 @@ export class Engine {
     const loss = rows("loss", base), n = known.arrays.gradient[2];
     return {
       n, steps, last, stopped, why: known.why[at], live: false, path: rows("point"), loss, gradient: rows("gradient"), update: rows("update"),
-      slots: named(known.slots, "new"), terms: named(known.terms, "term"), finalLoss: loss[Math.min(last, loss.length - 1)],
+      paid: known.paid[at], slots: named(known.slots, "new"), terms: named(known.terms, "term"), finalLoss: loss[Math.min(last, loss.length - 1)],
     };
   }
 

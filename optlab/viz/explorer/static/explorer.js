@@ -136,12 +136,12 @@ export class Explorer extends Changes {
    * @param {any} value */
   waitingSaid(action, value) {
     this.say(`${action === "add" ? `Adding ${value}` : "The kernel is computing"} …`);
-    this.message.append(make("button", { type: "button", class: "link", text: "cancel", on: { click: () => {
+    this.message.append(make("progress", { "aria-label": "the kernel is computing" }), make("button", { type: "button", class: "link", text: "cancel", on: { click: () => {
       this.inFlight = 0; // its answer will be one that nobody waits for
       this.waiting = null;
       this.root.removeAttribute("aria-busy");
       this.say("");
-      this.undo();
+      if (action === "compute") this.undo(); // the others change nothing before the answer
     } } }));
   }
 

@@ -587,10 +587,11 @@ export function formulaSurface({ text, dimension, evaluate }) {
   const wanted = [-2, 2].slice(0, dimension);
   let start = isDefined(wanted) ? wanted : null;
   if (!start) {
-    const axis = Array.from({ length: 41 }, (_, i) => Number((-3 + 0.15 * i).toFixed(12)));
-    const points = dimension === 1 ? axis.map((x) => [x]) : axis.flatMap((y) => axis.map((x) => [x, y]));
-    const apart = (/** @type {number[]} */ point) => point.reduce((sum, value, i) => sum + Math.abs(value - wanted[i]), 0);
-    start = points.sort((a, b) => apart(a) - apart(b)).find(isDefined) || null;
+    const grid = Array.from({ length: 41 }, (_, i) => 0.15 * i - 3);
+    const [across, up] = wanted.map((at) => [...new Set([at, ...grid])].sort((a, b) => a - b));
+    const points = up ? up.flatMap((y) => across.map((x) => [x, y])) : across.map((x) => [x]);
+    const apart = (/** @type {number[]} */ point) => point.reduce((sum, value, i) => sum + Math.abs(value - wanted[i]) / 6, 0);
+    start = points.sort((a, b) => apart(a) - apart(b)).map((point) => point.map((value) => Number(value.toFixed(12)))).find(isDefined) || null;
   }
   if (!start) throw new FormulaError(`"${text}" has no value and slope anywhere between -3 and 3.`, 0, text.length);
   return { title: text.length <= 80 ? text : `${text.slice(0, 79)}…`, shows: "", domain, start, minima: /** @type {number[][]} */ ([]), minimum: /** @type {number | null} */ (null), noise: 0 };

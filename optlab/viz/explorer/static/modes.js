@@ -108,7 +108,7 @@ export class ModesPanel {
     this.explorer = explorer;
     this.title = make("div", { class: "beside-title" });
     this.canvas = make("canvas", { class: "beside-canvas", role: "img" });
-    this.lines = make("div", { class: "legend", role: "list", "aria-label": "directions" });
+    this.lines = make("div", { class: "beside-legend", role: "list", "aria-label": "directions" });
     this.note = make("p", { class: "beside-note" });
     this.element = make("div", { hidden: true }, this.title, this.canvas, this.lines, this.note);
   }
@@ -127,7 +127,7 @@ export class ModesPanel {
       return;
     }
     const momentum = momentumOf(selected.entry);
-    this.title.textContent = momentum ? `${selected.entry.name}: what is left of a distance after one step` : "Gradient descent: what is left of a distance after one step";
+    this.title.textContent = momentum ? `${selected.entry.name}: factor of a distance in one step` : "SGD: factor of a distance in one step";
     const used = momentum || { mu: 0, nesterov: false, scale: 1 };
     this.drawChart(quadratic, used, momentum ? selected.rate : NaN);
     this.describe(quadratic, used, Boolean(momentum));
@@ -153,7 +153,7 @@ export class ModesPanel {
     const { explorer } = this;
     const { palette, state } = explorer;
     const size = 13 * state.text_size;
-    const width = explorer.plot.element.clientWidth, height = Math.round(Math.max(130, explorer.plot.height - 190 * state.text_size));
+    const width = explorer.plot.element.clientWidth, height = Math.round(Math.max(110, explorer.plot.height - 196 * state.text_size));
     this.canvas.style.width = `${width}px`;
     this.canvas.style.height = `${height}px`;
     const pen = fitCanvas(this.canvas, width, height);
@@ -210,8 +210,8 @@ export class ModesPanel {
       const swatch = make("span", { class: "swatch line", "aria-hidden": "true" });
       swatch.style.background = this.color(i);
       const { factor, kind } = contraction(curvature, selected.rate * momentum.scale, momentum);
-      const along = axes[i].length > 1 ? ` along (${axes[i].map((x) => numberText(Math.abs(x) < 1e-12 ? 0 : x, 2)).join(", ")})` : "";
-      return make("div", { class: "legend-row", role: "listitem" }, swatch, make("span", { text: `curvature ${numberText(curvature)}${along}` }), make("b", { text: known ? `${kind === "shrinks" ? "" : `${kind}, `}× ${numberText(factor, 4)}` : "" }));
+      const along = axes[i].length > 1 ? `along (${axes[i].map((x) => numberText(Math.abs(x) < 1e-12 ? 0 : x, 2)).join(", ")})` : "";
+      return make("div", { class: "legend-row", role: "listitem", title: along }, swatch, make("span", { text: `curvature ${numberText(curvature)}` }), make("b", { text: known ? `${kind}, × ${numberText(factor, 4)}` : "" }));
     }));
     const limit = this.limit(quadratic, momentum);
     const parts = [];

@@ -64,13 +64,13 @@ export class RatesPanel {
     this.found = this.test();
     const { why, suggestion, highest } = this.found;
     this.canvas.hidden = this.button.hidden = Boolean(why);
-    this.title.textContent = `${selected.entry.name}: the loss after ${ALONE} steps at each rate`;
+    this.title.textContent = `${selected.entry.name}: loss after ${ALONE} steps at each rate`;
     if (why) {
       this.note.textContent = `There is no test here: ${why}.`;
       return;
     }
     this.button.textContent = `use rate ${numberText(suggestion, 2)}`;
-    this.note.textContent = `Up to rate ${numberText(highest, 2)}, ${ALONE} steps from the start lower the loss; the suggestion is the best one up to half of that. Pale: one run whose rate grows with every step. It shows the limit too late: a steep direction has died out by then.`;
+    this.note.textContent = `Up to ${numberText(highest, 2)}, ${ALONE} steps lower the loss; suggested is the best rate up to half of that. Pale: one run whose rate grows, which shows the limit too late.`;
     this.drawChart();
   }
 
@@ -79,7 +79,7 @@ export class RatesPanel {
     const { palette, state, selected, floor } = explorer;
     const { rates, loss, ends, suggestion, highest } = found;
     const size = 13 * state.text_size;
-    const width = explorer.plot.element.clientWidth, height = Math.round(Math.max(130, explorer.plot.height - 190 * state.text_size));
+    const width = explorer.plot.element.clientWidth, height = Math.round(Math.max(110, explorer.plot.height - 186 * state.text_size));
     this.canvas.style.width = `${width}px`;
     this.canvas.style.height = `${height}px`;
     const pen = fitCanvas(this.canvas, width, height);
@@ -89,7 +89,7 @@ export class RatesPanel {
     const high = Math.log10(Math.max(loss[0] - base, 1e-12)) + 0.4;
     const bend = (/** @type {number} */ value) => Math.log10(Math.max(value - base, 1e-300));
     const low = Math.max(high - 12, Math.min(...[...ends.filter(Number.isFinite), ...loss].map(bend)) - 0.3);
-    const left = 46 * state.text_size, right = 8, top = 8, bottom = height - 24 * state.text_size;
+    const left = 46 * state.text_size, right = 16, top = 8, bottom = height - 24 * state.text_size;
     const x = (/** @type {number} */ rate) => left + (Math.log10(rate / LOW) / Math.log10(HIGH / LOW)) * (width - left - right);
     const y = (/** @type {number} */ value) => bottom - ((Math.max(low, bend(value)) - low) / (high - low)) * (bottom - top);
     const stride = Math.max(1, Math.ceil((high - low) / 4));
@@ -127,13 +127,13 @@ export class RatesPanel {
     }
     pen.restore();
     const at = (/** @type {number} */ rate) => ends[rates.reduce((/** @type {number} */ best, /** @type {number} */ one, /** @type {number} */ i) => (Math.abs(Math.log(one / rate)) < Math.abs(Math.log(rates[best] / rate)) ? i : best), 0)];
-    const texts = [[suggestion, `suggestion ${numberText(suggestion, 2)}`, -1], [highest, `stable up to ${numberText(highest, 2)}`, 1]];
+    const texts = [[suggestion, `suggestion ${numberText(suggestion, 2)}`, -1], [highest, `still lower at ${numberText(highest, 2)}`, 1]];
     for (const [rate, text, side] of /** @type {[number, string, number][]} */ (texts)) {
       const px = x(rate), py = y(at(rate));
       drawMarker(pen, "circle", px, py, 11, palette.paper, palette.ink, 2.2);
       const below = Math.min(bottom - size * 0.7, py + size * 1.3);
-      drawText(pen, text, side < 0 ? Math.max(left + 4, px - 4) : Math.min(width - 4, px + 6), side < 0 ? below : Math.max(top + size, py - size * 1.2), { color: palette.ink, halo: palette.paper, size, align: side < 0 ? (px - left > width * 0.36 ? "right" : "left") : px > width * 0.62 ? "right" : "left" });
+      drawText(pen, text, side < 0 ? Math.max(left + 4, px - 4) : px > width * 0.62 ? px - 9 : px + 7, side < 0 ? below : Math.max(top + size * 0.6, py - size * 0.9), { color: palette.ink, halo: palette.paper, size, align: side < 0 ? (px - left > width * 0.36 ? "right" : "left") : px > width * 0.62 ? "right" : "left" });
     }
-    this.canvas.setAttribute("aria-label", `Loss over the rate. Suggestion ${numberText(suggestion, 2)}, stable up to ${numberText(highest, 2)}.`);
+    this.canvas.setAttribute("aria-label", `Loss over the rate. Suggestion ${numberText(suggestion, 2)}, still lower at ${numberText(highest, 2)}.`);
   }
 }
