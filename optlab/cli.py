@@ -81,9 +81,7 @@ def _parser() -> argparse.ArgumentParser:
         "page", help="write the explorer as one HTML file, which needs no Python and no network"
     )
     page.add_argument("file", type=Path, help="the file to write, such as explorer.html")
-    page.add_argument(
-        "--problem", help='a function: a name or a formula, such as "x**2 + 3*y**2"'
-    )
+    page.add_argument("--problem", help='a function: a name or a formula, such as "x**2 + 3*y**2"')
     page.set_defaults(run=_page)
 
     rules = commands.add_parser(
@@ -122,7 +120,8 @@ def _page(chosen: argparse.Namespace) -> int:
         from optlab._doctor import install_command
 
         raise Trouble(
-            f"the explorer needs its extra here. This installs it:\n\n    {install_command('lab')}\n"
+            "the explorer needs packages that are not installed here. This installs them:"
+            f"\n\n    {install_command('lab')}\n"
         )
     from optlab.viz.explorer import explore
 

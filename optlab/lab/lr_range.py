@@ -78,8 +78,8 @@ class RateRange(Rendered):
 
         Where losses are noisy, the one at which the smoothed loss falls most steeply over the
         logarithm of the rate: it is in the middle of the fall. On a surface without noise, the one
-        up to half of `highest` with which 50 steps from the start end lowest; of gradient descent on
-        a narrow quadratic it is one over the largest curvature.
+        up to half of `highest` with which 50 steps from the start end lowest; of gradient descent
+        on a narrow quadratic it is one over the largest curvature.
         """
         if self.ends is not None:
             below = self.all_rates <= max(self.highest / 2, self.all_rates[0])
@@ -226,9 +226,7 @@ def lr_range_test(
     if isinstance(found, Surface) and not found.noise:
         ends = _alone(found, optimizer, rates, start)
     taken = rates[: len(losses)]
-    return RateRange(
-        found, optimizer, taken, losses, smoothed, int(steps), smoothing, rates, ends
-    )
+    return RateRange(found, optimizer, taken, losses, smoothed, int(steps), smoothing, rates, ends)
 
 
 def _alone(surface: Surface, template: Optimizer, rates: np.ndarray, start: Any) -> np.ndarray:

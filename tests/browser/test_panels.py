@@ -230,3 +230,41 @@ def test_the_full_page_has_all_presets_optimizers_and_the_field(chromium, tmp_pa
         assert page.root.evaluate("root => root.explorer.shown.every((one) => one.run)"), name
     assert page.root.locator(".ol-message").is_hidden()
     page.close()
+
+
+# In JupyterLab ------------------------------------------------------------------------------
+
+
+def test_with_a_kernel_a_formula_and_a_reference_method_reach_python(notebook):
+    notebook.put("import optlab as ol\ne = ol.explore('beale', ['SGD', 'Adam'], steps=60)\ne")
+    notebook.run(0)
+    root = notebook.cell(0).locator(".optlab-explorer")
+    root.wait_for(timeout=60_000)
+    until(root, "explorer.laidOut && explorer.model.alive")
+    root.get_by_label("what is shown").select_option(label="a formula of your own …")
+    root.get_by_label("formula of x and y").fill(BOWL)
+    root.get_by_label("formula of x and y").press("Enter")
+    until(root, f"explorer.state.problem === '{BOWL}'")
+    ready(root)
+    root.get_by_label("add an optimizer").select_option("Newton")
+    until(root, "explorer.shown.some((one) => one.entry.name === 'Newton' && one.run)")
+    ready(root)
+    assert "Newton: " in root.locator(".ol-caption").inner_text()
+    notebook.page.wait_for_timeout(600)
+    code = "m = e.model; print(e.now.problem, list(m.runs), m.runs['Newton'].paid()[-1])"
+    notebook.put(code, 1)
+    said = notebook.run(1).inner_text()
+    assert said.startswith(f"{BOWL} ['SGD', 'Adam', 'Newton']")
+    # One that is waited for can be canceled; what was shown stays.
+    root.evaluate("""root => {
+      const { explorer } = root;
+      explorer.addOptimizer("SteepestDescent");
+      explorer.waitingSaid("add", "SteepestDescent");
+    }""")
+    assert "Adding SteepestDescent" in root.locator(".ol-message").inner_text()
+    assert root.locator(".ol-message progress").count() == 1
+    root.get_by_role("button", name="cancel", exact=True).first.click()
+    assert root.locator(".ol-message").is_hidden()
+    notebook.page.wait_for_timeout(1500)
+    assert [one["name"] for one in root.evaluate(STATE)["optimizers"]] == ["SGD", "Adam", "Newton"]
+    assert notebook.complaints == []

@@ -80,7 +80,8 @@ EXACT = (
     "np.sum((p - 1)**2)", "mean(p**2)*prod(p)", "p[0]**3 - 3*p[0]*p[1]**2", "x*(y*(x*(y + x)))",
     "x**(2 + 1) - y**(6/3)", "(x + y)*(x - y) + x*y + x*x*y", "sqrt(x*x + y*y + 1)", "x**2.0",
     "where(x < y, x*x, 3*y)", "where(x + 1 >= y**2, x/y, y)", "abs(x) + fabs(y*x)", "sign(x)*y + x",
-    "maximum(x, y)*minimum(x, 2*y)", "max(x, 1) + min(y, x)", "square(x - y) + 0.1*x", "1e-3*x - .5*y",
+    "maximum(x, y)*minimum(x, 2*y)", "max(x, 1) + min(y, x)", "square(x - y) + 0.1*x",
+    "1e-3*x - .5*y",
     "x - (y - (x - (y - 2)))", "x # the rest is a remark", "(x +\n y)**2", "0x10*x + 1_000*y",
     "+x*+y", "pi*x + e*y + np.pi", "numpy.square(x)*math.pi",
 )  # fmt: skip
@@ -147,7 +148,8 @@ MORE_REFUSED = (
     "", "   ", "(1-x)^2 + y^2", "x***2", "x**2 + * y", "x y", "sin(x", "f(p) = p[0]", "p[1.0]",
     "p[True]", "p + 1", "sum(p) + x", "sum(p, 1)", "cosh", "sqr(x)", "expp(x) + 1", "tahn(x)",
     "foo + 1", "bar(x)", "y3 + 1", "x == y", "x < 1", "not x", "x and y", "x or y", "x % 2",
-    "[x]", "(x, y)", "{1}", "'x'", "x.real", "1j*x", "where(x > 0 > y, 1, 2)", "where(x == 1, 2, 3)",
+    "[x]", "(x, y)", "{1}", "'x'", "x.real", "1j*x", "where(x > 0 > y, 1, 2)",
+    "where(x == 1, 2, 3)",
     "hypot(x)", "where(x < 1, 2)", "sin()", "np.foo(x)", "x if y else 1", "1/0*x", "exp(1000)*x",
     "log(-1) + x", "(-8)**(1/3) + x", "3", "pi", "sum(3)", "x ** ", "x + 1e400", "2 x", "x(2)",
     "x + é", "~x", "x | y", "x @ y", "x; y", "x, y", "x[0]", "*x", "print(x)", "x := 2", "01 + x",
@@ -165,7 +167,7 @@ def test_messages_and_places_are_python_s(read):
         # How deep parentheses may be is Python's own; a comprehension is no expression of ours.
         if found != wanted and not text.startswith(("((((", "----", "[x for")):
             different.append((text, found, wanted))
-    assert not different, '\n'.join(map(str, different))
+    assert not different, "\n".join(map(str, different))
 
 
 def test_an_empty_problem_says_what_to_type():

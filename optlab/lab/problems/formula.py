@@ -214,9 +214,9 @@ class _Parser:
             case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
                 parts = self._part(left), self._part(right)
                 return self._apply(node, _BINARY[type(op)], *parts)
-            case ast.Subscript(
-                value=ast.Name(id="p"), slice=ast.Constant(value=int(place))
-            ) if not isinstance(place, bool):
+            case ast.Subscript(value=ast.Name(id="p"), slice=ast.Constant(value=int(place))) if (
+                not isinstance(place, bool)
+            ):
                 if place not in (0, 1):
                     raise self._refusal(node, "a surface has two numbers, p[0] and p[1]")
                 self.names["p[1]" if place else "p[0]"] = node

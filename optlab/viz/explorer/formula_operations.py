@@ -29,8 +29,8 @@ FILE = Path(__file__).parent / "static" / "formula_operations.js"
 
 _HEAD = """\
 // @ts-nocheck
-// Written by optlab.viz.explorer.formula_operations from the derivative rules of the engine: of each
-// operation its value, and its slopes, given the gradient g that arrives. Do not edit.
+// Written by optlab.viz.explorer.formula_operations from the derivative rules of the engine: of
+// each operation its value, and its slopes, given the gradient g that arrives. Do not edit.
 """
 _LETTERS = "abcd"
 
@@ -84,7 +84,8 @@ def _written(name: str, function: Callable[..., Any], count: int, compared: int)
     of = ", ".join(letters)
     each = [arrow(f"g, {of}", text) if i >= compared else "null" for i, text in enumerate(slopes)]
     body = ",\n      ".join(each)
-    return f"  {name}: {{\n    value: {arrow(of, value)},\n    slopes: [\n      {body},\n    ],\n  }},\n"
+    head = f"  {name}: {{\n    value: {arrow(of, value)},\n"
+    return f"{head}    slopes: [\n      {body},\n    ],\n  }},\n"
 
 
 def javascript() -> str:

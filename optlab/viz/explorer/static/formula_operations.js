@@ -1,6 +1,6 @@
 // @ts-nocheck
-// Written by optlab.viz.explorer.formula_operations from the derivative rules of the engine: of each
-// operation its value, and its slopes, given the gradient g that arrives. Do not edit.
+// Written by optlab.viz.explorer.formula_operations from the derivative rules of the engine: of
+// each operation its value, and its slopes, given the gradient g that arrives. Do not edit.
 
 /** Each function of a formula: its operation, and how many arguments it takes. */
 export const FORMULA_FUNCTIONS = { exp: ["exp", 1], expm1: ["expm1", 1], log: ["log", 1], ln: ["log", 1], log2: ["log2", 1], log10: ["log10", 1], log1p: ["log1p", 1], sqrt: ["sqrt", 1], cbrt: ["cbrt", 1], square: ["square", 1], sin: ["sin", 1], cos: ["cos", 1], tan: ["tan", 1], arcsin: ["arcsin", 1], arccos: ["arccos", 1], arctan: ["arctan", 1], asin: ["arcsin", 1], acos: ["arccos", 1], atan: ["arctan", 1], sinh: ["sinh", 1], cosh: ["cosh", 1], tanh: ["tanh", 1], abs: ["absolute", 1], fabs: ["absolute", 1], sign: ["sign", 1], maximum: ["maximum", 2], max: ["maximum", 2], minimum: ["minimum", 2], min: ["minimum", 2], hypot: ["hypot", 2], arctan2: ["arctan2", 2], atan2: ["arctan2", 2], where: ["where", 3] };
