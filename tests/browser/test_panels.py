@@ -193,6 +193,19 @@ def test_reference_methods_say_what_they_pay_and_that_they_need_a_kernel(opened)
     assert len(page.root.evaluate(STATE)["optimizers"]) == 2
 
 
+def test_of_many_optimizers_one_stands_out(opened):  # noqa: F811
+    made = {f"Adam {i}": ol.optimizer.Adam(0.01 * (i + 1)) for i in range(11)}
+    made["LBFGS"] = ol.optimizer.LBFGS(line_search_fn="strong_wolfe")
+    page = opened(ol.explore(own, made, steps=60).change(selected="Adam 3"))
+    faint = "({ explorer }) => explorer.shown.filter((one) => explorer.map.faint(one)).length"
+    assert page.root.evaluate(faint) == 11
+    page.root.get_by_role("radio", name="LBFGS").click()
+    ready(page.root)
+    assert page.root.evaluate(faint) == 11
+    assert not page.root.evaluate("({ explorer }) => explorer.map.faint(explorer.selected)")
+    assert page.root.evaluate(STATE)["selected"] == "LBFGS"
+
+
 @pytest.mark.parametrize("width", [1190, 938, 700, 390])
 @pytest.mark.parametrize("name", ["basins", "curvature", "modes", "rate test"])
 def test_the_panels_fit_every_width(opened, width, name):  # noqa: F811

@@ -212,3 +212,11 @@ def test_the_numbers_of_the_references_are_theirs():
     steps, gradients = runs.paid()[runs.rates.index(1.0)]
     assert (steps, gradients) == (len(race["N"].loss), race.evaluations["N"][-1])
     assert made.model.runs["SGD"].paid()[0] == [80, 80]
+
+
+def test_methods_that_search_are_added_as_they_are_used():
+    from optlab.viz.explorer.state import optimizer_classes, usual_template
+
+    for name in ("LBFGS", "SteepestDescent", "ConjugateGradient", "Newton"):
+        template = usual_template(optimizer_classes()[name])
+        assert template.settings["line_search_fn"] == "strong_wolfe"

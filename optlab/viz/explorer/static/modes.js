@@ -211,7 +211,7 @@ export class ModesPanel {
       swatch.style.background = this.color(i);
       const { factor, kind } = contraction(curvature, selected.rate * momentum.scale, momentum);
       const along = axes[i].length > 1 ? `along (${axes[i].map((x) => numberText(Math.abs(x) < 1e-12 ? 0 : x, 2)).join(", ")})` : "";
-      return make("div", { class: "legend-row", role: "listitem", title: along }, swatch, make("span", { text: `curvature ${numberText(curvature)}` }), make("b", { text: known ? `${kind}, × ${numberText(factor, 4)}` : "" }));
+      return make("div", { class: "legend-row", role: "listitem", title: along }, swatch, make("span", { text: `curvature ${numberText(curvature)}` }), make("b", { text: known ? `${kind} × ${numberText(factor, 4)}` : "" }));
     }));
     const limit = this.limit(quadratic, momentum);
     const parts = [];
