@@ -24,7 +24,8 @@ export function basinsOf(evaluate, n, points, losses, known, distance) {
   const cells = new Map();
   for (let i = 0; i < losses.length; i++) {
     if (Number.isNaN(losses[i])) continue;
-    const key = Array.from(points.subarray(i * n, (i + 1) * n), (x) => Math.floor(x / distance)).join();
+    const across = Math.floor(points[i * n] / distance);
+    const key = n === 1 ? `${across}` : `${across},${Math.floor(points[i * n + 1] / distance)}`;
     const cell = cells.get(key);
     if (!cell) cells.set(key, { count: 1, best: i });
     else {
@@ -41,11 +42,17 @@ export function basinsOf(evaluate, n, points, losses, known, distance) {
   const nearest = new Int16Array(losses.length).fill(UNDERWAY);
   for (let i = 0; i < losses.length; i++) {
     if (Number.isNaN(losses[i])) nearest[i] = DIVERGED;
-    let least = distance;
-    found.forEach((point, k) => {
-      const away = Number.isNaN(losses[i]) ? Infinity : apart(point, points.subarray(i * n, (i + 1) * n));
-      if (away <= least) [least, nearest[i]] = [away, k];
-    });
+    else {
+      let least = distance;
+      for (let k = 0; k < found.length; k++) {
+        const dx = found[k][0] - points[i * n], dy = n === 1 ? 0 : found[k][1] - points[i * n + 1];
+        const away = Math.sqrt(dx * dx + dy * dy);
+        if (away <= least) {
+          least = away;
+          nearest[i] = k;
+        }
+      }
+    }
   }
   const reached = new Set(nearest);
   const values = found.map((point) => evaluate(point)[0]);
@@ -232,14 +239,15 @@ export class BasinsPanel {
     const image = document.createElement("canvas");
     const mask = document.createElement("canvas");
     for (const one of [image, mask]) [one.width, one.height] = [columns, rows];
-    const brush = image.getContext("2d"), other = mask.getContext("2d");
+    const pens = [image, mask].map((one) => /** @type {CanvasRenderingContext2D} */ (one.getContext("2d")));
+    const [paint, away] = pens.map((one) => one.createImageData(columns, rows));
+    const colors = this.painted.minima.map((/** @type {any} */ _, /** @type {number} */ k) => [1, 3, 5].map((at) => parseInt(this.color(k).slice(at, at + 2), 16)));
     for (let i = 0; i < basin.length; i++) {
-      const x = i % columns, y = Math.floor(i / columns);
-      if (basin[i] === DIVERGED) other.fillRect(x, y, 1, 1);
-      if (basin[i] < 0) continue;
-      brush.fillStyle = this.color(basin[i]);
-      brush.fillRect(x, y, 1, 1);
+      if (basin[i] === DIVERGED) away.data[4 * i + 3] = 255;
+      if (basin[i] >= 0) paint.data.set([...colors[basin[i]], 255], 4 * i);
     }
+    pens[0].putImageData(paint, 0, 0);
+    pens[1].putImageData(away, 0, 0);
     pen.save();
     pen.imageSmoothingEnabled = false;
     pen.globalAlpha = this.explorer.theme === "dark" ? 0.42 : 0.36;
