@@ -1,4 +1,4 @@
-"""The command ``optlab``: open the laboratory, check the installation, look up a rule."""
+"""The command ``optlab``: open the laboratory, write the explorer's page, check, look up."""
 
 from __future__ import annotations
 
@@ -77,6 +77,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     doctor.set_defaults(run=_doctor)
 
+    page = commands.add_parser(
+        "page", help="write the explorer as one HTML file, which needs no Python and no network"
+    )
+    page.add_argument("file", type=Path, help="the file to write, such as explorer.html")
+    page.add_argument("--problem", help='a function: a name or a formula, such as "x**2 + 3*y**2"')
+    page.set_defaults(run=_page)
+
     rules = commands.add_parser(
         "rules", help="show the derivative rule of a function, or the table of all"
     )
@@ -99,6 +106,32 @@ def _doctor(chosen: argparse.Namespace) -> int:
     report = doctor()
     print(report)
     return 0 if report.ok else 1
+
+
+def _page(chosen: argparse.Namespace) -> int:
+    from importlib.util import find_spec
+
+    file: Path = chosen.file
+    if file.suffix.lower() not in (".html", ".htm"):
+        raise Trouble(f"the page is an HTML file: write {file.with_suffix('.html')}")
+    if not file.absolute().parent.is_dir():
+        raise Trouble(f"there is no folder {file.absolute().parent}; make it first")
+    if find_spec("anywidget") is None:
+        from optlab._doctor import install_command
+
+        raise Trouble(
+            "the explorer needs packages that are not installed here. This installs them:"
+            f"\n\n    {install_command('lab')}\n"
+        )
+    from optlab.viz.explorer import explore
+
+    try:
+        made = explore() if chosen.problem is None else explore(chosen.problem)
+    except ValueError as error:
+        raise Trouble(str(error)) from None
+    made.to_html(file, library=True)
+    print(f"Wrote {file} ({file.stat().st_size / 1000:.0f} kB). Open it in any browser.")
+    return 0
 
 
 def _rules(chosen: argparse.Namespace) -> int:

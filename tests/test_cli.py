@@ -12,6 +12,7 @@ import pytest
 import optlab
 from optlab import cli
 from optlab.backend import blas_kernels, blas_threads
+from tests.pages import stored_in
 
 
 def test_version(capsys):
@@ -239,3 +240,29 @@ def test_the_greeting_shows_the_address_and_the_way_from_afar(monkeypatch):
     assert "ssh" not in near
     monkeypatch.setenv("SSH_CONNECTION", "1")
     assert "-L 8888:localhost:8888" in cli._greeting(8888, "http://localhost:8888", False)
+
+
+def test_page_writes_the_whole_explorer(tmp_path, capsys):
+    file = tmp_path / "explorer.html"
+    assert cli.main(["page", str(file), "--problem", "x**2 + 7*y**2"]) == 0
+    assert f"Wrote {file}" in capsys.readouterr().out
+    stored = stored_in(file.read_text(encoding="utf-8"))
+    assert stored["state"]["problem"] == "x**2 + 7*y**2"
+    assert {"SGD", "Adam", "Lion", "Adadelta"} <= set(stored["given"]["rules"])
+    assert {"rosenbrock", "parabola", "double_well"} <= set(stored["given"]["problems"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["race.txt"], "the page is an HTML file: write race.html"),
+        (["no/such/folder/race.html"], "there is no folder"),
+        (["race.html", "--problem", "x^2"], "write x**2"),
+        (["race.html", "--problem", ""], "the problem is an empty text"),
+    ],
+)
+def test_page_says_what_to_mend(arguments, said, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["page", *arguments]) == 1
+    assert said in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

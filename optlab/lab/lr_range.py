@@ -13,11 +13,14 @@ from optlab.backend import random
 from optlab.backend.display import Rendered
 from optlab.lab.problems.lookup import Problem, find
 from optlab.lab.problems.surface import Surface
+from optlab.lab.vectorized import NotOnePassError, run_ensemble
 from optlab.optimizer import Optimizer
 from optlab.optimizer.wrappers import Wrapper
 
 #: The test ends where the smoothed loss is this many times the lowest.
 DIVERGED = 4.0
+#: Steps of the run that each rate gets for itself, on a surface without noise.
+ALONE = 50
 
 
 class RateRange(Rendered):
@@ -38,6 +41,11 @@ class RateRange(Rendered):
         Steps that the test would have taken; fewer were if it diverged.
     smoothing : float
         The decay of the mean.
+    all_rates : array, shape (wanted,)
+        Also those that the run did not reach.
+    ends : array, shape (wanted,), or None
+        On a surface without noise, the loss after 50 steps from the start at each of all rates
+        alone, infinite where it diverges; `suggestion` and `highest` come from it.
     """
 
     drawn_as = "rate_range"
@@ -51,6 +59,8 @@ class RateRange(Rendered):
         smoothed: np.ndarray,
         wanted: int,
         smoothing: float,
+        all_rates: np.ndarray,
+        ends: np.ndarray | None = None,
     ) -> None:
         self.problem = problem
         self.optimizer = optimizer
@@ -59,13 +69,21 @@ class RateRange(Rendered):
         self.smoothed = smoothed
         self.wanted = wanted
         self.smoothing = smoothing
+        self.all_rates = all_rates
+        self.ends = ends
 
     @property
     def suggestion(self) -> float:
-        """The rate at which the smoothed loss falls most steeply over the logarithm of the rate.
+        """The rate to begin with, below `highest`.
 
-        It is in the middle of the fall, well below the rate at which the loss rises again.
+        Where losses are noisy, the one at which the smoothed loss falls most steeply over the
+        logarithm of the rate: it is in the middle of the fall. On a surface without noise, the one
+        up to half of `highest` with which 50 steps from the start end lowest; of gradient descent
+        on a narrow quadratic it is one over the largest curvature.
         """
+        if self.ends is not None:
+            below = self.all_rates <= max(self.highest / 2, self.all_rates[0])
+            return float(f"{self.all_rates[below][int(np.argmin(self.ends[below]))]:.2g}")
         lowest = int(np.argmin(self.smoothed))
         # Of noisy losses slopes over some steps count, and the first means, of few losses, do not.
         first, apart = (min(10, lowest // 2), 5) if self.smoothing else (0, 1)
@@ -77,7 +95,14 @@ class RateRange(Rendered):
 
     @property
     def highest(self) -> float:
-        """The rate at which the smoothed loss was lowest: above it, it rises."""
+        """The rate above which the loss rises.
+
+        Where losses are noisy, the one at which the smoothed loss was lowest. On a surface without
+        noise, the highest one up to which 50 steps from the start end below it.
+        """
+        if self.ends is not None:
+            above = np.flatnonzero(~(self.ends <= self.loss[0]))
+            return float(self.all_rates[max(above[0] - 1, 0) if len(above) else -1])
         return float(self.rates[int(np.argmin(self.smoothed))])
 
     @property
@@ -97,10 +122,11 @@ class RateRange(Rendered):
     def __repr__(self) -> str:
         end = self.diverged_at
         ends = "" if end is None else f", diverged at {end:.3g}"
+        said = "lowest loss at" if self.ends is None else f"{ALONE} steps alone end lower up to"
         return (
             f"<RateRange of {type(self.optimizer).__name__} on {self.problem.title}: "
-            f"{len(self.rates)} rates from {self.rates[0]:.3g} to {self.rates[-1]:.3g}; lowest "
-            f"loss at {self.highest:.3g}{ends}; suggestion {self.suggestion:g}>"
+            f"{len(self.rates)} rates from {self.rates[0]:.3g} to {self.rates[-1]:.3g}; {said} "
+            f"{self.highest:.3g}{ends}; suggestion {self.suggestion:g}>"
         )
 
 
@@ -148,6 +174,13 @@ def lr_range_test(
 
     Notes
     -----
+    On a surface without noise one run misleads. Its loss falls most steeply where the sum of the
+    rates so far is about one over the curvature, some 50 times below the limit of stability; and a
+    steep direction, which has shrunk to rounding by then, shows that it grows again only at some
+    times the limit. There each rate also runs alone, 50 steps from the start, and `suggestion` and
+    `highest` come from where those runs end: on a quadratic `highest` is the limit of
+    `closed_form`, to one step of the rates.
+
     Source: Smith 2017, "Cyclical learning rates for training neural networks", section 3.3; rates
     that grow geometrically and a smoothed loss as in fastai. One run has seen few steps of each
     rate: `best_rate` spends a whole run on each, and is the fair choice for a comparison.
@@ -157,6 +190,10 @@ def lr_range_test(
     >>> import optlab as ol
     >>> found = ol.lab.lr_range_test("digits_mlp", ol.optimizer.SGD(0.1), steps=100)
     >>> 0.01 < found.suggestion < found.highest < 10
+    True
+    >>> limit = ol.lab.closed_form("valley", ol.optimizer.SGD(0.1)).stability_limit
+    >>> found = ol.lab.lr_range_test("valley", ol.optimizer.SGD(0.1))
+    >>> limit / 3 < found.suggestion < found.highest <= limit
     True
     """
     found = find(problem)
@@ -185,8 +222,39 @@ def lr_range_test(
         raise ValueError(f"smoothing must be from 0 to below 1; got {smoothing!r}.")
     rates = np.geomspace(low, high, int(steps))
     losses, smoothed = _run(found, optimizer, rates, start, operator.index(seed), smoothing)
-    count = len(losses)
-    return RateRange(found, optimizer, rates[:count], losses, smoothed, int(steps), smoothing)
+    ends = None
+    if isinstance(found, Surface) and not found.noise:
+        ends = _alone(found, optimizer, rates, start)
+    taken = rates[: len(losses)]
+    return RateRange(found, optimizer, taken, losses, smoothed, int(steps), smoothing, rates, ends)
+
+
+def _alone(surface: Surface, template: Optimizer, rates: np.ndarray, start: Any) -> np.ndarray:
+    """Return the loss after some steps from the start at each rate; infinite if it diverges."""
+    point = surface.start if start is None else surface.checked_start(start)
+    members = [copy.copy(template) for _ in rates]
+    for member, rate in zip(members, rates.tolist(), strict=True):
+        member.settings = {**template.settings, "learning_rate": rate}
+    try:
+        starts = np.tile(np.array(point), (len(rates), 1))
+        ends = run_ensemble(surface, members, starts, ALONE, 0).loss[:, -1]
+    except NotOnePassError:
+        ends = np.array([_end(surface, member, point) for member in members])
+    return np.where(np.isfinite(ends), ends, np.inf)
+
+
+def _end(surface: Surface, template: Optimizer, start: Any) -> float:
+    """Return the loss after some steps at the rate of a template."""
+    run = surface.run(start, 0)
+    with random.scope("optimizer", seed=0):
+        optimizer = copy.deepcopy(template).bind(run.parameters)
+    with random.scope("race", seed=0), np.errstate(all="ignore"):
+        for step in range(ALONE):
+            if not math.isfinite(float(run.backward(step))):
+                return math.inf
+            optimizer.step()
+            optimizer.clear_grad()
+        return run.loss()
 
 
 def _run(

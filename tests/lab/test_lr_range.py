@@ -118,3 +118,40 @@ def test_every_renderer_is_declared():
     assert set(declared) == kinds
     for name, place in declared.items():
         assert place == f"optlab.viz.renderers:{name}"
+
+
+@pytest.mark.parametrize("condition", [4, 36, 100, 1000])
+@pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9])
+def test_on_a_quadratic_the_highest_rate_is_the_limit_of_its_closed_form(condition, momentum):
+    bowl = ol.problems.quadratic(float(condition))
+    optimizer = ol.optimizer.Momentum(0.1, momentum) if momentum else SGD(0.1)
+    found = ol.lab.lr_range_test(bowl, optimizer)
+    limit = ol.lab.closed_form(bowl, optimizer, steps=1).stability_limit
+    one_step = found.all_rates[1] / found.all_rates[0]
+    assert limit / one_step**2 < found.highest <= limit * one_step
+    assert limit / 10 < found.suggestion <= found.highest
+    if not momentum:
+        assert limit / 3 < found.suggestion
+
+
+def test_the_suggestion_on_a_bowl_descends_as_fast_as_any_rate():
+    found = ol.lab.lr_range_test("x**2 + 50*y**2", SGD(0.1))
+    cls = {f"{rate:g}": SGD(rate) for rate in (found.suggestion, 0.00037, 0.005, 0.0205)}
+    race = ol.compare("x**2 + 50*y**2", cls, steps=50)
+    first = f"{found.suggestion:g}"
+    others = [loss for name, loss in race.final_loss.items() if name != first]
+    assert race.final_loss[first] < 0.9 * min(others)
+
+
+def test_where_losses_are_noisy_there_is_one_run():
+    assert ol.lab.lr_range_test("noisy_bowl", SGD(0.1), steps=40).ends is None
+
+
+def test_a_rule_that_runs_by_itself_has_its_own_runs():
+    rule = ol.optimizer.Lamb(0.1)
+    found = ol.lab.lr_range_test("valley", rule, low=1e-2, high=1.0, steps=12)
+    alone = ol.compare("valley", {"a": ol.optimizer.Lamb(0.1)}, steps=50)
+    i = int(np.argmin(np.abs(found.all_rates - 0.1)))
+    near = ol.compare("valley", {"a": ol.optimizer.Lamb(float(found.all_rates[i]))}, steps=50)
+    assert found.ends[i] == pytest.approx(near.final_loss["a"], rel=1e-12)
+    assert np.isfinite(alone.final_loss["a"])

@@ -412,3 +412,45 @@ def test_a_page_of_one_optimizer_is_small(rules: Any) -> None:
     )
     assert len(source) < 64_000
     assert len(javascript_module(ol.problems.rosenbrock.plan, rules[2])) < 400_000
+
+
+@needs_node
+def test_many_starts_end_where_single_runs_do_and_rates_may_change(tmp_path: Any) -> None:
+    surface = ol.problems.find("x**4/8 - x*y + 2*y**2 + sign(x)").plan
+    assert surface is not None
+    rules = {
+        "Adam": capture_rule(ol.optimizer.Adam(0.1), 40),
+        "EMA": capture_rule(
+            ol.optimizer.ExponentialMovingAverage.around(ol.optimizer.SGD(0.05)), 40
+        ),
+    }
+    source = javascript_module(surface, rules)
+    starts = [[-1.5, 0.75], [0.25, 2.0], [1.0, -1.0]]
+    for name in rules:
+        calls = f"""(() => {{
+          const end = ends("{name}", {{ start: [0, 0], steps: 40 }}), last = new Float64Array(2);
+          return {json.dumps(starts)}.map((start) => [end(start, last), ...last,
+            run("{name}", {{ start, steps: 40 }}).finalLoss]);
+        }})()"""
+        for value, *_, wanted in evaluated(source, calls, tmp_path):
+            assert value == wanted
+    rates = np.geomspace(0.001, 0.3, 40)
+    rising = f"run('Adam', {{ start: [-1.5, 0.75], steps: 40, rates: {as_javascript(rates)} }})"
+    found = evaluated(source, rising, tmp_path)
+    test = ol.lab.lr_range_test(
+        "x**4/8 - x*y + 2*y**2 + sign(x)", ol.optimizer.Adam(0.1), 0.001, 0.3, 40, (-1.5, 0.75)
+    )
+    assert len(test.loss) > 20
+    np.testing.assert_allclose(found["loss"][: len(test.loss)], test.loss, rtol=1e-12)
+
+
+@needs_node
+def test_more_starts_forget_what_those_before_have_gathered(tmp_path: Any) -> None:
+    surface = ol.problems.find("x**2 + 3*y**2").plan
+    assert surface is not None
+    source = javascript_module(surface, {"A": capture_rule(ol.optimizer.Adagrad(0.1), 20)})
+    same = "(() => { const end = ends('A', { start: [0, 0], steps: 20 }), p = new Float64Array(2);"
+    same += " return [end([1, 2], p), end([-3, 1], p), end([1, 2], p), end([1e200, 0], p)]; })()"
+    first, other, again, lost = evaluated(source, same, tmp_path)
+    assert first == again != other
+    assert np.isnan(lost)

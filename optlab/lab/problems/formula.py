@@ -31,7 +31,7 @@ FUNCTIONS: dict[str, Any] = {
     "min": np.minimum, "hypot": np.hypot, "arctan2": np.arctan2, "atan2": np.arctan2,
     "where": np.where,
 }  # fmt: skip
-_OVER_VECTOR = ("sum", "mean", "prod")
+OVER_VECTOR = ("sum", "mean", "prod")
 _MODULES = ("np", "numpy", "math")
 _BINARY: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
@@ -40,8 +40,8 @@ _BINARY: dict[type, Callable[[Any, Any], Any]] = {
 _COMPARISONS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
 }  # fmt: skip
-_COUNTS = {"hypot": 2, "where": 3, **dict.fromkeys(("arctan2", "atan2"), 2)}
-_COUNTS |= dict.fromkeys(("maximum", "max", "minimum", "min"), 2)
+COUNTS = {"hypot": 2, "where": 3, **dict.fromkeys(("arctan2", "atan2"), 2)}
+COUNTS |= dict.fromkeys(("maximum", "max", "minimum", "min"), 2)
 
 #: A part of a formula: a number, a function of the coordinates, or both of a vector's numbers.
 _Part = Any
@@ -56,9 +56,36 @@ def looks_like_formula(text: str) -> bool:
     [True, True, False, False]
     """
     words = re.findall(r"[A-Za-z_]\w*", text)
-    known = {"x", "y", "p", *CONSTANTS, *FUNCTIONS, *_OVER_VECTOR, *_MODULES}
+    known = {"x", "y", "p", *CONSTANTS, *FUNCTIONS, *OVER_VECTOR, *_MODULES}
     # A short name that is no formula ("digits-mlp") has none of these signs.
     return bool(re.search(r"[+*/^()\[\]=<>²³√]", text)) or bool(words and known.issuperset(words))
+
+
+class FormulaError(ValueError):
+    """A text that is no formula.
+
+    Attributes
+    ----------
+    start, end : int
+        The part of the text in question.
+    instead : str
+        A text to write instead, "" if none suggests itself.
+    """
+
+    def __init__(self, message: str, start: int, end: int, instead: str = "") -> None:
+        super().__init__(message)
+        self.start, self.end, self.instead = start, end, instead
+
+
+def functions_said() -> str:
+    """Return the names of all functions, for messages.
+
+    Examples
+    --------
+    >>> functions_said()[:20]
+    'exp, expm1, log, ln,'
+    """
+    return ", ".join([*FUNCTIONS, *OVER_VECTOR])
 
 
 class Formula:
@@ -80,8 +107,8 @@ class Formula:
 
     Raises
     ------
-    ValueError
-        If it is no such formula; the message says where and what to write instead.
+    FormulaError
+        A ValueError, if it is no such formula; the message says where and what to write instead.
 
     Examples
     --------
@@ -113,6 +140,19 @@ class Formula:
         return f"Formula({self.text!r})"
 
 
+def _unpaired(text: str) -> int:
+    """Return where the parenthesis is that has no other one."""
+    opened: list[int] = []
+    for i, sign in enumerate(text):
+        if sign == "(":
+            opened.append(i)
+        elif sign == ")":
+            if not opened:
+                return i
+            opened.pop()
+    return opened[-1] if opened else 0
+
+
 class _Parser:
     """One text, and what was found in it."""
 
@@ -120,11 +160,14 @@ class _Parser:
         self.text = text.strip()
         self.names: dict[str, ast.AST] = {}
         if not self.text:
-            raise ValueError('the formula is empty; write one such as "x**2 + 3*y**2".')
+            empty = 'the formula is empty; write one such as "x**2 + 3*y**2".'
+            raise FormulaError(empty, 0, 0)
         if len(self.text) > MOST_CHARACTERS:
-            raise ValueError(
+            raise FormulaError(
                 f"the formula has {len(self.text)} characters, more than {MOST_CHARACTERS}; write "
-                "a function f(x, y) in Python."
+                "a function f(x, y) in Python.",
+                0,
+                len(self.text),
             )
         self._refuse_other_notations()
         try:
@@ -171,7 +214,9 @@ class _Parser:
             case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
                 parts = self._part(left), self._part(right)
                 return self._apply(node, _BINARY[type(op)], *parts)
-            case ast.Subscript(value=ast.Name(id="p"), slice=ast.Constant(value=int(place))):
+            case ast.Subscript(value=ast.Name(id="p"), slice=ast.Constant(value=int(place))) if (
+                not isinstance(place, bool)
+            ):
                 if place not in (0, 1):
                     raise self._refusal(node, "a surface has two numbers, p[0] and p[1]")
                 self.names["p[1]" if place else "p[0]"] = node
@@ -184,8 +229,8 @@ class _Parser:
                 raise self._refusal(node, "a comparison stands inside where(x > 0, a, b)")
         raise self._refusal(
             node,
-            "it is not among what a formula may have: + - * / **, numbers, x, y, and functions "
-            "such as exp, sin, sqrt",
+            "it is not among what a formula may have: + - * / **, numbers, pi, e, x, y, and the "
+            f"functions {functions_said()}",
         )
 
     def _name(self, node: ast.AST, name: str) -> _Part:
@@ -197,7 +242,7 @@ class _Parser:
         if name == "p":
             self.names[name] = node
             return [operator.itemgetter(0), operator.itemgetter(1)]
-        if name in FUNCTIONS or name in _OVER_VECTOR:
+        if name in FUNCTIONS or name in OVER_VECTOR:
             raise self._refusal(node, f"{name} is a function: write {name}(x)")
         raise self._refusal(
             node, f"the variables are x and y (or p[0] and p[1]); {self._close(name)}"
@@ -205,9 +250,9 @@ class _Parser:
 
     def _call(self, node: ast.AST, function: ast.AST, args: list[ast.expr]) -> _Part:
         name = self._called(function)
-        if name in _OVER_VECTOR:
+        if name in OVER_VECTOR:
             return self._over_vector(node, name, args)
-        expected = _COUNTS.get(name, 1)
+        expected = COUNTS.get(name, 1)
         if len(args) != expected:
             raise self._refusal(node, f"{name} takes {expected} argument{'s' * (expected > 1)}")
         if name == "where":
@@ -223,7 +268,7 @@ class _Parser:
                 pass
             case _:
                 name = ast.unparse(function)
-        if name in FUNCTIONS or name in _OVER_VECTOR:
+        if name in FUNCTIONS or name in OVER_VECTOR:
             return name
         if name in ("x", "y", "p", *CONSTANTS) or isinstance(function, (ast.Constant, ast.BinOp)):
             raise self._refusal(function, "write a product with a sign: 2*(x + 1)")
@@ -282,44 +327,63 @@ class _Parser:
 
     # Errors -------------------------------------------------------------------------------------
 
-    def _refusal(self, node: ast.AST | None, why: str) -> ValueError:
+    def _refusal(self, node: ast.AST | None, why: str) -> FormulaError:
         """Return the error, with the part of the text in question."""
         part = "" if node is None else ast.get_source_segment(self.text, node) or ""
-        shown = self.text if len(self.text) <= 80 else f"{self.text[:77]}..."
         where = f"at {part!r}: " if part and part != self.text and len(part) <= 60 else ""
-        return ValueError(
-            f'the formula "{shown}" cannot be used: {where}{why}{"" if why.endswith("?") else "."}'
-        )
+        start = self._column(node) if part else 0
+        end = start + len(part) if part else len(self.text)
+        return self._refusal_at(start, end, where + why)
+
+    def _column(self, node: Any) -> int:
+        """Return where a node begins, in characters of the text."""
+        lines = self.text.splitlines(keepends=True)
+        before = sum(len(line) for line in lines[: node.lineno - 1])
+        encoded = lines[node.lineno - 1].encode("utf-8")
+        return before + len(encoded[: node.col_offset].decode("utf-8"))
+
+    def _refusal_at(self, start: int, end: int, why: str, instead: str = "") -> FormulaError:
+        """Return the error for a part of the text from a character to another."""
+        shown = self.text if len(self.text) <= 80 else f"{self.text[:77]}..."
+        stop = "" if why.endswith("?") else "."
+        message = f'the formula "{shown}" cannot be used: {why}{stop}'
+        return FormulaError(message, start, end, instead)
 
     def _refuse_other_notations(self) -> None:
         text = self.text
         if match := re.search(r"[²³⁴⁵√·×÷−]", text):
             sign = match[0]
             plain = {"√": "sqrt(x)", "·": "*", "×": "*", "÷": "/", "−": "-"}.get(sign, "x**2")
-            raise self._refusal(None, f"write {plain} in place of {sign}")
+            raise self._refusal_at(*match.span(), f"write {plain} in place of {sign}")
         if "^" in text:
-            raise self._refusal(None, "^ is no power in Python: write x**2")
-        if re.search(r"(?<![<>=!])=(?!=)", text) or "lambda" in text or "return" in text:
-            raise self._refusal(
-                None, "write what stands after the equals sign alone, x**2 + 3*y**2"
-            )
+            at, instead = text.index("^"), text.replace("^", "**")
+            here = instead if len(instead) <= 60 else "** in place of ^"
+            why = f"^ is no power in Python: write x**2, here {here}"
+            raise self._refusal_at(at, at + 1, why, instead)
+        if match := re.search(r"(?<![<>=!])=(?!=)|lambda|return", text):
+            why = "write what stands after the equals sign alone, x**2 + 3*y**2"
+            raise self._refusal_at(*match.span(), why)
         if text.count("|") >= 2:
-            raise self._refusal(None, "write abs(x) in place of |x|")
+            ends = text.index("|"), text.rindex("|") + 1
+            raise self._refusal_at(*ends, "write abs(x) in place of |x|")
 
-    def _syntax_refusal(self, error: SyntaxError) -> ValueError:
-        at = (error.offset or 1) - 1
-        if match := re.search(r"(?<![\w.])(\d+\.?\d*|\))\s*(?=[A-Za-z(])", self.text):
-            rest = self.text[match.start() : match.start() + 8]
-            return self._refusal(None, f"at {rest!r}: write a product with a sign, 2*x")
-        if self.text.count("(") != self.text.count(")"):
-            opening, closing = self.text.count("("), self.text.count(")")
-            return self._refusal(
-                None, f"it has {opening} opening and {closing} closing parentheses"
-            )
-        rest = self.text[max(at, 0) : at + 8]
-        ends = self.text[-1] in "+-*/(," or not rest.strip()
+    def _syntax_refusal(self, error: SyntaxError) -> FormulaError:
+        text = self.text
+        at = max((error.offset or 1) - 1, 0) if error.lineno == 1 else 0
+        if match := re.search(r"(?<![\w.])(\d+\.?\d*|\))\s*(?=[A-Za-z(])", text):
+            rest = text[match.start() : match.start() + 8]
+            why = f"at {rest!r}: write a product with a sign, 2*x"
+            return self._refusal_at(match.start(), match.end() + 1, why)
+        opening, closing = text.count("("), text.count(")")
+        if opening != closing:
+            why = f"it has {opening} opening and {closing} closing parentheses"
+            return self._refusal_at(_unpaired(text), len(text), why)
+        rest = text[at : at + 8]
+        ends = text[-1] in "+-*/(," or not rest.strip()
         where = "it ends too early" if ends else f"Python cannot read it at {rest!r}"
-        return self._refusal(None, f"{where}; a formula is written as in x**2 + 3*y**2")
+        why = f"{where}; a formula is written as in x**2 + 3*y**2"
+        start = len(text) if ends else at
+        return self._refusal_at(start, start if ends else at + 1, why)
 
     def _close(self, name: str) -> str:
         """Return a suggestion for a name that is not known."""
@@ -329,8 +393,8 @@ class _Parser:
             )
         if re.fullmatch(r"[xy]{2,}", name):
             return f"write a product with a sign, {'*'.join(name)}"
-        known = [*FUNCTIONS, *_OVER_VECTOR, *CONSTANTS]
+        known = [*FUNCTIONS, *OVER_VECTOR, *CONSTANTS]
         close = difflib.get_close_matches(name, known, 1)
         if close:
             return f"did you mean {close[0]}?"
-        return f"{name!r} is not known. Functions are exp, log, sqrt, sin, cos, tanh, abs, maximum"
+        return f"{name!r} is not known. Functions are {functions_said()}"

@@ -82,6 +82,11 @@ def find(problem: Any) -> Problem:
     if isinstance(problem, (Surface, Network)):
         return problem
     if isinstance(problem, str):
+        if not problem.strip():
+            raise ValueError(
+                'the problem is an empty text; write a formula such as "x**2 + 3*y**2", or a name: '
+                f"{', '.join(NAMED)}."
+            )
         known = NAMED.get(problem.lower().replace("-", "_").replace(" ", "_"))
         if known is None and looks_like_formula(problem):
             return Surface(problem)

@@ -31,14 +31,20 @@ function prepared(part, given, p) {
     table[name] = numbersOf(row[1]);
   }
   const slots = {};
-  for (const [name, start] of Object.entries(variant.slots)) {
-    slots[name] = start === null ? Float64Array.from(p)
-      : new Float64Array(p.length).fill(typeof start === "string" ? h[start] : start);
-  }
-  const rates = schedule && numbersOf(schedule);
+  for (const name of Object.keys(variant.slots)) slots[name] = new Float64Array(p.length);
+  const reset = (p) => {
+    for (const [name, start] of Object.entries(variant.slots)) {
+      if (start === null) slots[name].set(p);
+      else slots[name].fill(typeof start === "string" ? h[start] : start);
+    }
+  };
+  reset(p);
+  const rates = given.rates ?? (schedule && numbersOf(schedule));
   return {
     slots,
     evaluated: part.evaluated && slots[part.evaluated],
+    /** Begin again at p. */
+    reset,
     /** Step t, from 0: changes p, the gradient's own array and the slots. */
     step(t, p, g) {
       if (rates) h.learning_rate = rates[t];
@@ -57,6 +63,7 @@ function prepared(part, given, p) {
  * @param {ArrayLike<number>} options.start
  * @param {number} options.steps
  * @param {object} [options.settings] Those that differ from the optimizer's own.
+ * @param {ArrayLike<number>} [options.rates] The learning rate of each step.
  * @param {ArrayLike<number>} [options.noise] Unit normal numbers, a row of them for each step.
  * @param {number} [options.sigma] What they are multiplied by before the gradient gets them.
  * @returns {{path: Float64Array, loss: Float64Array, gradient: Float64Array,
@@ -68,33 +75,9 @@ function prepared(part, given, p) {
  *   its wrappers changed them; null if there are none.
  */
 export function run(name, options) {
-  const { start, steps, settings = {}, noise = null, sigma = 0 } = options;
-  const optimizer = optimizers[name];
-  if (!optimizer) {
-    throw new RangeError(`there is no optimizer ${name}; there is ${Object.keys(optimizers)}`);
-  }
-  const surface = options.surface ?? Object.keys(surfaces)[0];
-  if (!(surface in surfaces)) {
-    throw new RangeError(`there is no surface ${surface}; there is ${Object.keys(surfaces)}`);
-  }
-  const { dimension, evaluate } = surfaces[surface];
-  if (start.length !== dimension) {
-    throw new RangeError(`a start on ${surface} has ${dimension} numbers, not ${start.length}`);
-  }
-  if (optimizer.dimension && optimizer.dimension !== dimension) {
-    throw new RangeError(`${name} was written for ${optimizer.dimension} numbers`);
-  }
-  if (!(steps <= optimizer.steps)) {
-    throw new RangeError(`${name} was written for at most ${optimizer.steps} steps, not ${steps}`);
-  }
-  for (const setting of Object.keys(settings)) {
-    if (!optimizer.parts.some((part) => setting in part.settings)) {
-      throw new RangeError(`${name} has no setting ${setting}`);
-    }
-  }
-  const n = dimension;
-  const p = Float64Array.from(start);
-  const parts = optimizer.parts.map((part) => prepared(part, settings, p));
+  const { steps, noise = null, sigma = 0 } = options;
+  const { evaluate, parts, p } = begun(name, options);
+  const n = p.length;
   const rows = (count) => new Float64Array(count).fill(NaN);
   const path = rows((steps + 1) * n), loss = rows(steps + 1), gradient = rows(steps * n);
   const slots = {};
@@ -122,4 +105,64 @@ export function run(name, options) {
   const averaged = parts.map((part) => part.evaluated).filter(Boolean).pop();
   const finalLoss = stopped < 0 && steps > 0 && averaged ? evaluate(averaged)[0] : loss[steps];
   return { path, loss, gradient, slots, fast, finalLoss, stopped };
+}
+
+/**
+ * Run an optimizer from many starts, and keep where it ends.
+ *
+ * @param {string} name Of the optimizer.
+ * @param {object} options As of `run`; `start` is any point of the surface.
+ * @returns {(start: ArrayLike<number>, end: Float64Array) => number} Takes the steps from a start,
+ *   writes where they end, and returns the loss there; NaN if it diverges.
+ */
+export function ends(name, options) {
+  const { steps, noise = null, sigma = 0 } = options;
+  const { evaluate, parts, p } = begun(name, options);
+  const n = p.length, g = new Float64Array(n);
+  const averaged = parts.map((part) => part.evaluated).filter(Boolean).pop();
+  return (start, end) => {
+    p.set(start);
+    for (const part of parts) part.reset(p);
+    for (let t = 0; t < steps; t++) {
+      const found = evaluate(p);
+      if (!Number.isFinite(found[0])) return NaN;
+      for (let i = 0; i < n; i++) g[i] = found[i + 1] + (noise ? sigma * noise[t * n + i] : 0);
+      for (const part of parts) part.step(t, p, g);
+    }
+    end.set(averaged && steps > 0 ? averaged : p);
+    const [value] = evaluate(end);
+    return Number.isFinite(value) ? value : NaN;
+  };
+}
+
+/** An optimizer at a start: its parts, the function, and the point that they move. */
+function begun(name, options) {
+  const { start, steps, settings = {}, rates = null } = options;
+  const optimizer = optimizers[name];
+  if (!optimizer) {
+    throw new RangeError(`there is no optimizer ${name}; there is ${Object.keys(optimizers)}`);
+  }
+  const surface = options.surface ?? Object.keys(surfaces)[0];
+  if (!(surface in surfaces)) {
+    throw new RangeError(`there is no surface ${surface}; there is ${Object.keys(surfaces)}`);
+  }
+  const { dimension, evaluate } = surfaces[surface];
+  if (start.length !== dimension) {
+    throw new RangeError(`a start on ${surface} has ${dimension} numbers, not ${start.length}`);
+  }
+  if (optimizer.dimension && optimizer.dimension !== dimension) {
+    throw new RangeError(`${name} was written for ${optimizer.dimension} numbers`);
+  }
+  if (!(steps <= optimizer.steps)) {
+    throw new RangeError(`${name} was written for at most ${optimizer.steps} steps, not ${steps}`);
+  }
+  for (const setting of Object.keys(settings)) {
+    if (!optimizer.parts.some((part) => setting in part.settings)) {
+      throw new RangeError(`${name} has no setting ${setting}`);
+    }
+  }
+  const p = Float64Array.from(start);
+  const given = rates ? { ...settings, rates } : settings;
+  const parts = optimizer.parts.map((part) => prepared(part, given, p));
+  return { evaluate, parts, p };
 }

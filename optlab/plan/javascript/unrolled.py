@@ -115,6 +115,8 @@ class _Unrolling:
             found = self._scattered(step)
         elif function in _PRODUCTS:
             found = self._product(step)
+        elif function is np.full_like and not isinstance(step.arguments[1], Place):
+            found = atoms(np.full(step.shape, step.arguments[1], step.dtype))
         else:
             found = self._reduced(step, function)
         if found.shape != step.shape:

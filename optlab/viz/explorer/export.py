@@ -14,7 +14,7 @@ from optlab.viz import browser
 from optlab.viz.explorer.live import NOTCHES, given_to_page
 from optlab.viz.explorer.model import HOW_CHOSEN, Model
 from optlab.viz.explorer.presets import PRESETS
-from optlab.viz.explorer.state import State, optimizer_classes, preset_state
+from optlab.viz.explorer.state import REFERENCES, State, optimizer_classes, preset_state
 from optlab.viz.explorer.step_formulas import ROLES
 from optlab.viz.explorer.wrapping import WRAPPERS
 from optlab.viz.style import theme
@@ -57,6 +57,12 @@ def browser_options() -> dict[str, Any]:
         "problems": surfaces,
         "presets": presets,
         "classes": [name for name in optimizer_classes() if name != "AdamWithoutCorrection"],
+        "references": [cls.__name__ for cls in REFERENCES],
+        "paying": [
+            name
+            for name, cls in optimizer_classes().items()
+            if getattr(cls, "needs_closure", False)
+        ],
         "around": {
             kind: {name: [s.low, s.high, s.step, s.first] for name, s in sliders.items()}
             for kind, sliders in WRAPPERS.items()

@@ -121,7 +121,7 @@ def program_of(
     own : mapping of str to Optimizer
         Templates given as objects.
     library : iterable of str
-        Further classes of the library.
+        Further classes of the library, of which the elementwise ones are taken.
     """
     now = states[0]
     plans: dict[str, Plan] = {}
@@ -141,8 +141,9 @@ def program_of(
         for entry in state.optimizers:
             key = rule_key(entry, own if state is now else {})
             groups.setdefault(key, []).append((entry, state.steps))
-    for kind in library:
-        groups.setdefault(kind, []).append((Entry(kind, kind), now.steps))
+    offered = [kind for kind in library if kind not in groups]
+    for kind in offered:
+        groups[kind] = [(Entry(kind, kind), now.steps)]
     captured: dict[str, Rule] = {}
     described: dict[str, Any] = {}
     for key, users in groups.items():
@@ -152,6 +153,8 @@ def program_of(
         try:
             rule = _captured(key, template, [one for one, _ in users], steps)
         except CaptureError:
+            continue
+        if key in offered and _is_fixed(rule):  # for one number of coordinates alone
             continue
         captured[key] = rule
         described[key] = _described(template, rule, key.startswith("own|"))

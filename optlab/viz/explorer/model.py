@@ -319,6 +319,7 @@ class Model:
                     "second": second_setting(inner),
                     "rates": list(runs.rates),
                     "stopped": runs.stopped.tolist(),
+                    "paid": runs.paid(),
                     "why": runs.why,
                     "initial": runs.initial,
                     "slots": list(runs.slots),

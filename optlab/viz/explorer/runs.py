@@ -62,6 +62,16 @@ class Runs:
     stopped: np.ndarray
     why: list[str]
 
+    def paid(self) -> list[list[int]]:
+        """Return for each rate how many steps moved the point, and after how many gradients."""
+        if self.point is None:
+            return [[self.loss.shape[1] - 1] * 2 for _ in self.rates]
+        with np.errstate(all="ignore"):
+            moved = (self.point[:, 1:] != self.point[:, :-1]).any(axis=2)
+        moved &= np.isfinite(self.point[:, 1:]).all(axis=2)
+        last = moved.shape[1] - np.argmax(moved[:, ::-1], axis=1)
+        return [[int(n), int(k) if n else 0] for n, k in zip(moved.sum(axis=1), last, strict=True)]
+
     def criterion(self, floor: float) -> Floats:
         """Compute the mean of log10(loss - floor + 1e-12) for each rate; lower is better."""
         with np.errstate(all="ignore"):

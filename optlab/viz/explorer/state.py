@@ -17,12 +17,15 @@ from optlab.viz.explorer.presets import PRESETS, AdamWithoutCorrection
 from optlab.viz.explorer.wrapping import check_wrapping, wrap_template, wrapping_of
 
 MODES = ("best", "equal", "custom")
-TABS = ("loss", "memory", "length", "angle", "plane")
+TABS = ("loss", "memory", "length", "angle", "plane", "beside")
+BESIDE = ("basins", "curvature", "modes", "rates")
 VIEWS = ("look", "apart")
 MOST_OPTIMIZERS = 50
 """Each takes 13 runs, and a row of the page."""
 SECOND = ("momentum", "beta1", "rho", "decay", "lr_power")
 """The setting of the second slider: the first of these that an optimizer has."""
+REFERENCES = (SteepestDescent, ConjugateGradient, Newton)
+"""Methods of the textbooks, beside which optimizers are seen."""
 OWN = "own"
 """Name of a user's function, which JSON cannot contain: it has to be given again."""
 
@@ -90,7 +93,11 @@ class State:
     noise : float or None
         Standard deviation of the noise on every element of the gradient; None: the problem's own.
     tab : str
-        The plot beside the map: "loss", "memory", "length", "angle", or "plane", all runs.
+        The plot beside the map: "loss", "memory", "length", "angle", "plane", all runs, or
+        "beside", one of the panels below.
+    beside : str
+        "basins" of attraction, the "curvature" at a point, the "modes" of a quadratic, or "rates",
+        a learning-rate range test.
     view : str
         "look", or "apart": one step taken apart.
 
@@ -117,6 +124,7 @@ class State:
     text_size: float = 1.0
     noise: float | None = None
     tab: str = "loss"
+    beside: str = "basins"
     view: str = "look"
 
     def to_dict(self) -> dict[str, Any]:
@@ -150,6 +158,8 @@ class State:
             raise ValueError(f"theme must be auto, light or dark; got {state.theme!r}.")
         if state.tab not in TABS:
             raise ValueError(f"tab must be one of {', '.join(TABS)}; got {state.tab!r}.")
+        if state.beside not in BESIDE:
+            raise ValueError(f"beside must be one of {', '.join(BESIDE)}; got {state.beside!r}.")
         if state.view not in VIEWS:
             raise ValueError(f"view must be look or apart; got {state.view!r}.")
         state.check()
@@ -215,7 +225,7 @@ def optimizer_classes() -> dict[str, type[Optimizer]]:
         and cls is not Optimizer
         and not issubclass(cls, Wrapper)
     }
-    more = (SteepestDescent, ConjugateGradient, Newton, AdamWithoutCorrection)
+    more = (*REFERENCES, AdamWithoutCorrection)
     return {**found, **{cls.__name__: cls for cls in more}}
 
 

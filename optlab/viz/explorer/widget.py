@@ -178,7 +178,7 @@ class Explorer(LiveWidget):
         path : path, optional
             The file to write.
         library : bool
-            Whether all optimizers of the library can be added in the page.
+            Whether all elementwise optimizers of the library can be added in the page.
 
         Returns
         -------

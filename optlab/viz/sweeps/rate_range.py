@@ -60,69 +60,103 @@ def _scene(result: Any, width: int, height: int) -> Scene:
     # Losses of networks are of one size; those of surfaces span decades.
     positive = bool((result.loss > 0).all() and (result.smoothed > 0).all())
     linear = not positive or result.loss.max() / result.loss.min() < 50
-    rate = np.log10(result.rates)
+    rate, rates = np.log10(result.rates), np.log10(result.all_rates)
     loss, smoothed = (each if linear else np.log10(each) for each in (result.loss, result.smoothed))
     # What comes after the lowest loss may be higher than all before: it leaves the picture.
     fall = np.concatenate([part[: int(np.argmin(smoothed)) + 1] for part in (loss, smoothed)])
     low, high = float(np.minimum(loss, smoothed).min()), float(fall.max())
+    ends = None if result.ends is None else _ends(result.ends, linear, low, high)
+    if ends is not None:
+        low = min(low, float(np.nanmin(ends)))
+        ends[ends > high + 0.3 * (high - low)] = np.nan
     room = 0.1 * (high - low) or 1.0
     low, high = low - 1.8 * room, high + 2.2 * room
-    margin = 0.02 * (rate[-1] - rate[0])
+    margin = 0.02 * (rates[-1] - rates[0])
     tips = [
         f"rate {format_number(10**x, 3)}<br>loss {format_number(y, 3)}"
         for x, y in zip(rate.tolist(), result.loss.tolist(), strict=True)
     ]
-    box = Box(float(rate[0]), float(rate[-1]), low, high)
-    marks: list[Mark] = []
-    alone = np.array_equal(loss, smoothed)  # without a mean there is one curve
-    for values, opacity in [(loss, 1.0)] if alone else [(loss, 0.35), (smoothed, 1.0)]:
-        pen = Pen(theme.colors()[0], opacity=opacity)
-        marks.append(Line(*clip_line(rate, values, box), pen))
+    if ends is not None:
+        curves = [(rate, loss, 0.35), (rates, ends, 1.0)]
+    elif np.array_equal(loss, smoothed):  # without a mean there is one curve
+        curves = [(rate, loss, 1.0)]
+    else:
+        curves = [(rate, loss, 0.35), (rate, smoothed, 1.0)]
+    box = Box(float(rates[0]), float(rates[-1]), low, high)
+    marks: list[Mark] = [
+        Line(*clip_line(x, y, box), Pen(theme.colors()[0], opacity=opacity))
+        for x, y, opacity in curves
+    ]
     seen = np.isfinite(loss)
     shown = [tip for tip, there in zip(tips, seen, strict=True) if there]
     marks.append(Points(rate[seen], np.clip(loss[seen], low, high), None, "%{text}", tips=shown))
-    marks += _marked(result, rate, smoothed)
+    marks += _marked(result, *((rate, smoothed) if ends is None else (rates, ends)))
     page = layout.page(width, height, names=[], note="", shares=[1], rooms=[10], headed=True)
     losses = None if linear else [*zip(*decades(low, high), strict=True)]
-    means = "; pale: each loss, dark: their mean" if result.smoothing else ""
-    rates = [*zip(*decades(float(rate[0]), float(rate[-1])), strict=True)]
+    places = [*zip(*decades(float(rates[0]), float(rates[-1])), strict=True)]
     return Scene(
         page,
         f"Rate range of {type(result.optimizer).__name__} on {result.problem.title}",
         _headline(result),
         [
             Panel(
-                Axis(float(rate[0] - margin), float(rate[-1] + margin), ticks=rates),
+                Axis(float(rates[0] - margin), float(rates[-1] + margin), ticks=places),
                 Axis(low, high, ticks=losses, grid=True),
-                marks, "Loss", f"against the rate, which grows with every step{means}",
+                marks, "Loss", _note(result),
             )
         ],
     )  # fmt: skip
 
 
-def _marked(result: Any, rate: Floats, smoothed: Floats) -> list[Mark]:
+def _ends(ends: Floats, linear: bool, low: float, high: float) -> Floats:
+    """Return the last losses of rates alone; what is far below the run is cut off.
+
+    Near the minimum losses are roundings.
+    """
+    with np.errstate(all="ignore"):
+        found = ends if linear else np.log10(np.maximum(ends, 0))
+    cut: Floats = np.where(np.isfinite(ends), np.maximum(found, low - 0.5 * (high - low)), np.nan)
+    return cut
+
+
+def _marked(result: Any, x: Floats, y: Floats) -> list[Mark]:
     """Return the rates that are marked, with their labels above or below."""
     ring = Marker("circle", 10, theme.PAPER, theme.INK, 2)
+    alone = result.ends is not None
+    lowest = "still lower at" if alone else "lowest at"
     marks: list[Mark] = []
-    for value, words, above in (
+    for value, words, first in (
         (result.suggestion, f"suggestion {format_number(result.suggestion, 2)}", True),
-        (result.highest, f"lowest at {format_number(result.highest, 2)}", False),
+        (result.highest, f"{lowest} {format_number(result.highest, 2)}", False),
     ):
-        x = float(np.log10(value))
-        part = (x - rate[0]) / (rate[-1] - rate[0])
-        side = "right" if above and part < 0.7 else "left" if above or part > 0.88 else "center"
+        place = float(np.log10(value))
+        part = (place - x[0]) / (x[-1] - x[0])
+        side = "right" if first and part < 0.7 else "left" if first or part > 0.88 else "center"
+        above = first
+        if alone:  # the two are near each other, below a steep rise
+            above, side = not first, "right" if first and part < 0.7 else "left"
         marks.append(
             Points(
-                [x], [float(np.interp(x, rate, smoothed))], ring, clip=False, text=words,
+                [place], [float(np.interp(place, x, y))], ring, clip=False, text=words,
                 side=f"{'top' if above else 'bottom'} {side}", ink=theme.INK,
             )
         )  # fmt: skip
     return marks
 
 
+def _note(result: Any) -> str:
+    if result.ends is not None:
+        return "after 50 steps at each rate alone; pale: one run, whose rate grows with every step"
+    means = "; pale: each loss, dark: their mean" if result.smoothing else ""
+    return f"against the rate, which grows with every step{means}"
+
+
 def _headline(result: Any) -> str:
+    alone = result.ends is not None
     said = f"The loss is lowest at a rate of {format_number(result.highest, 2)}"
-    said += ", the last." if result.highest == result.rates[-1] else "."
-    if result.diverged_at is not None:
+    if alone:
+        said = f"Alone, rates up to {format_number(result.highest, 2)} lower the loss"
+    said += ", the last." if result.highest == result.all_rates[-1] else "."
+    if result.diverged_at is not None and not alone:
         said = f"{said[:-1]}, and has diverged at {format_number(result.diverged_at, 2)}."
     return said

@@ -194,7 +194,8 @@ export class Changes extends Scene {
   addOptimizer(kind) {
     const rule = (this.engine.given.rules || {})[kind];
     if (!rule) {
-      this.ask("add", kind);
+      if (this.model.alive) this.ask("add", kind);
+      else this.say(`${kind} needs a kernel${this.options.paying.includes(kind) ? ": it evaluates as many gradients as its searches need" : ""}. In a notebook: ol.explore(problem, ["Adam", "${kind}"]).`);
       return;
     }
     const before = JSON.stringify(this.state);
@@ -215,6 +216,11 @@ export class Changes extends Scene {
   /** @param {string} name */
   removeOptimizer(name) {
     this.set({ optimizers: this.state.optimizers.filter((/** @type {any} */ entry) => entry.name !== name), preset: "" });
+  }
+
+  /** Show a formula that the reader has typed. @param {string} text */
+  chooseFormula(text) {
+    this.chooseScene(`p:${text}`);
   }
 
   /** Choose a problem, or a preset.

@@ -3,7 +3,8 @@
 import { clearCanvas, drawMarker, fitCanvas } from "../../browser/static/drawing.js";
 import { fill, make, makeButton, put, showPlaying } from "../../browser/static/elements.js";
 import { NotchSlider } from "./notches.js";
-import { fillSelect, numberText } from "./numbers.js";
+import { fillAdd, paidSaid } from "./adding.js";
+import { numberText } from "./numbers.js";
 
 /** From this number of optimizers on they are chips, and only the chosen one has its sliders. */
 const CHIPS = 4;
@@ -42,18 +43,18 @@ export class Controls {
 
   update() {
     const { explorer } = this;
-    const { state, shown, options } = explorer;
+    const { state, shown } = explorer;
     this.scrub.max = String(state.steps);
     this.speeds.forEach((button, i) => button.setAttribute("aria-pressed", String(SPEEDS[i][0] === explorer.speed)));
-    this.add.hidden = explorer.network || (!explorer.model.alive && !explorer.addable().length);
-    fillSelect(this.add, [["", "+ add"], ...(explorer.model.alive ? options.classes : explorer.addable()).map((/** @type {string} */ name) => /** @type {[string, string]} */ ([name, name]))], "");
+    this.add.hidden = explorer.network;
+    fillAdd(this.add, explorer);
     const rows = this.inRows;
     const names = rows.map((/** @type {any} */ { entry }) => `${entry.name}|${explorer.second(entry)}`).join("\n");
     if (names !== this.names) this.build(names, rows);
     this.caption.hidden = explorer.network;
     const kernel = explorer.kernelSaid();
-    this.caption.textContent = `loss after ${state.steps} steps at every notch; ○ best, hatched diverges${kernel && ` · ${kernel}`}`;
-    this.caption.title = kernel;
+    this.caption.textContent = `${paidSaid(shown, explorer.options.paying)}loss after ${state.steps} steps at every notch; ○ best, hatched diverges${kernel && ` · ${kernel}`}`;
+    this.caption.title = this.caption.textContent;
     this.element.classList.toggle("ol-compact", rows.length === CHIPS - 1);
     this.buildChips(shown);
     for (const one of rows) this.drawRow(one);

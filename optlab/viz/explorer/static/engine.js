@@ -2,6 +2,7 @@
 // them. Both have one form.
 
 import { bytesOf } from "../../browser/static/page_model.js";
+import { compiledFormula, formulaSurface, looksLikeFormula } from "./formula.js";
 
 /** An optimizer of the state.
  * @typedef {{name: string, kind: string, settings: Record<string, any>, rate: number | null, around: Record<string, any>}} Entry */
@@ -20,7 +21,8 @@ import { bytesOf } from "../../browser/static/page_model.js";
  * @property {Float64Array} update
  * @property {Record<string, Float64Array>} slots
  * @property {Record<string, Float64Array>} terms
- * @property {number} finalLoss */
+ * @property {number} finalLoss
+ * @property {number[]} [paid] how many steps it took, and how many gradients these were */
 
 const MOST_KEPT = 400;
 
@@ -33,6 +35,25 @@ function program(source, key) {
   const loaded = (page.optlabPrograms ??= {});
   loaded[key] ??= import(URL.createObjectURL(new Blob([source], { type: "text/javascript" })));
   return loaded[key];
+}
+
+/** Formulas that were typed, by their text; null for a text that is none.
+ * @type {Map<string, any>} */
+const FORMULAS = new Map();
+
+/** @param {string} text */
+function typedFormula(text) {
+  if (!FORMULAS.has(text)) {
+    let made = null;
+    try {
+      const formula = looksLikeFormula(text) ? compiledFormula(text) : null;
+      made = formula && { surface: formulaSurface(formula), dimension: formula.dimension, evaluate: formula.evaluate };
+    } catch {
+      made = null; // its message was shown where it was typed
+    }
+    FORMULAS.set(text, made);
+  }
+  return FORMULAS.get(text);
 }
 
 export class Engine {
@@ -59,14 +80,22 @@ export class Engine {
 
   /** @param {string} problem */
   surface(problem) {
-    return this.given.problems[problem];
+    return this.given.problems[problem] || this.typed(problem)?.surface;
+  }
+
+  /** A formula that the reader has typed, as a surface of the program; null where it is none.
+   * @param {string} problem */
+  typed(problem) {
+    const known = this.program && !this.given.problems[problem] && typedFormula(problem);
+    if (known) this.program.surfaces[problem] ??= known;
+    return known || null;
   }
 
   /** Value and slopes at a point, or null where the function was not captured.
    * @param {string} problem
    * @returns {((point: ArrayLike<number>) => number[]) | null} */
   evaluator(problem) {
-    const known = this.program && this.program.surfaces[problem];
+    const known = this.program && (this.program.surfaces[problem] || this.typed(problem));
     return known ? known.evaluate : null;
   }
 
@@ -149,6 +178,26 @@ export class Engine {
     });
   }
 
+  /** A function that takes all steps from any start, and returns the loss where they end.
+   * @param {any} state
+   * @param {Entry} entry
+   * @param {number} rate
+   * @returns {(start: ArrayLike<number>, end: Float64Array) => number} */
+  ends(state, entry, rate) {
+    const { sigma, noise } = this.conditions(state);
+    return this.program.ends(this.ruleKey(entry), {
+      surface: state.problem, start: state.start, steps: state.steps, noise, sigma, settings: this.settings(entry, rate, {}),
+    });
+  }
+
+  /** One run from the start whose rate is another one in every step.
+   * @param {any} state
+   * @param {Entry} entry
+   * @param {number[]} rates */
+  rising(state, entry, rates) {
+    return this.program.run(this.ruleKey(entry), { surface: state.problem, start: state.start, steps: rates.length, rates, settings: this.settings(entry, rates[0], {}) });
+  }
+
   /** A run, or null if neither this page nor the kernel has computed it.
    * @param {any} state
    * @param {Entry} entry
@@ -205,7 +254,7 @@ export class Engine {
     const loss = rows("loss", base), n = known.arrays.gradient[2];
     return {
       n, steps, last, stopped, why: known.why[at], live: false, path: rows("point"), loss, gradient: rows("gradient"), update: rows("update"),
-      slots: named(known.slots, "new"), terms: named(known.terms, "term"), finalLoss: loss[Math.min(last, loss.length - 1)],
+      paid: known.paid[at], slots: named(known.slots, "new"), terms: named(known.terms, "term"), finalLoss: loss[Math.min(last, loss.length - 1)],
     };
   }
 

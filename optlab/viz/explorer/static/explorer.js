@@ -4,14 +4,16 @@ import { make } from "../../browser/static/elements.js";
 import { bytesOf } from "../../browser/static/page_model.js";
 import { listenWeakly } from "../../browser/static/widget.js";
 import { TakeApart } from "./apart.js";
+import { Beside } from "./beside.js";
 import { Changes } from "./changes.js";
 import { Controls } from "./controls.js";
 import { MapPanel } from "./hands.js";
+import { FormulaField } from "./formula_field.js";
 import { Menu, download, pythonOf } from "./menu.js";
 import { numberText } from "./numbers.js";
 import { Plot } from "./plot.js";
 
-const NAMED_KEYS = ["loss", "memory", "length", "angle", "plane"];
+const NAMED_KEYS = ["loss", "memory", "length", "angle", "plane", "beside"];
 /** @param {string} color
  * @param {string} other
  * @param {number} share of the other */
@@ -38,6 +40,8 @@ export class Explorer extends Changes {
     this.map = this.network ? null : new MapPanel(this);
     this.plot = new Plot(this);
     this.apart = new TakeApart(this);
+    this.beside = new Beside(this);
+    this.formula = this.map ? new FormulaField(this) : null;
     this.controls = new Controls(this);
     this.menu = new Menu(this);
     this.build(element);
@@ -52,8 +56,9 @@ export class Explorer extends Changes {
     this.modes = [["look", "Look"], ["apart", "Take apart"]].map(([view, text]) => make("button", { type: "button", class: "mode", text, on: { click: () => this.setView(view) } }));
     this.switch = make("div", { class: "modes", role: "group", "aria-label": "mode", hidden: this.network }, ...this.modes);
     this.header = make("div", { class: "header" }, this.claim, this.switch, this.menu.button);
-    this.problem = make("select", { class: "problem", "aria-label": "what is shown", on: { change: () => this.chooseScene(this.problem.value) } });
-    if (this.map) this.map.element.append(this.problem);
+    this.problem = make("select", { class: "problem", "aria-label": "what is shown", on: { change: () => (this.problem.value === "w:" ? this.formula?.open() : this.chooseScene(this.problem.value)) } });
+    if (this.map) this.map.element.append(this.problem, this.formula.element);
+    this.plot.element.append(this.beside.element);
     this.message = make("p", { class: "message", role: "alert", hidden: true });
     this.left = make("div", { class: "left" }, this.map && this.map.element);
     this.right = make("div", { class: "right" }, this.plot.element, this.apart.element);
@@ -85,6 +90,7 @@ export class Explorer extends Changes {
     this.pause();
     cancelAnimationFrame(this.frame);
     for (const timer of this.timers.values()) clearTimeout(timer);
+    this.beside.stop();
     this.dead = true;
     delete this.root.explorer;
     super.destroy();
@@ -98,6 +104,8 @@ export class Explorer extends Changes {
     if (this.dead) return;
     this.heights = given.heights ? { ...given.heights, values: new Float32Array(bytesOf(given.heights.values).buffer) } : null;
     this.generation++;
+    // An address may name a formula that is none, or a function that this page has not.
+    if (!this.network && !this.model.alive && !this.engine.surface(this.state.problem)) this.state = structuredClone(this.opened);
     this.refresh();
     this.ready = true;
     this.later("all");
@@ -128,12 +136,12 @@ export class Explorer extends Changes {
    * @param {any} value */
   waitingSaid(action, value) {
     this.say(`${action === "add" ? `Adding ${value}` : "The kernel is computing"} …`);
-    this.message.append(make("button", { type: "button", class: "link", text: "cancel", on: { click: () => {
+    this.message.append(make("progress", { "aria-label": "the kernel is computing" }), make("button", { type: "button", class: "link", text: "cancel", on: { click: () => {
       this.inFlight = 0; // its answer will be one that nobody waits for
       this.waiting = null;
       this.root.removeAttribute("aria-busy");
       this.say("");
-      this.undo();
+      if (action === "compute") this.undo(); // the others change nothing before the answer
     } } }));
   }
 
@@ -150,7 +158,7 @@ export class Explorer extends Changes {
     const newer = mine && this.waiting;
     if (message.given) await this.take(message.given);
     if (this.dead) return;
-    if (message.state && !newer) this.state = { ...message.state, ...(mine ? { step: this.state.step, theme: this.state.theme, text_size: this.state.text_size, view: this.state.view, tab: this.state.tab } : {}) };
+    if (message.state && !newer) this.state = { ...message.state, ...(mine ? { step: this.state.step, theme: this.state.theme, text_size: this.state.text_size, view: this.state.view, tab: this.state.tab, beside: this.state.beside } : {}) };
     if (mine) this.answered(message);
     if (message.error) {
       this.say(message.error);
@@ -483,7 +491,7 @@ export class Explorer extends Changes {
     if (this.problemKey !== key) {
       this.problemKey = key;
       const group = (/** @type {string} */ label, /** @type {string[][]} */ pairs) => make("optgroup", { label }, ...pairs.map(([value, text]) => make("option", { value, text })));
-      this.problem.replaceChildren(group("functions", problems.map((/** @type {string[]} */ [name, text]) => [`p:${name}`, text])), group("one point each", scenes.map((name) => [`s:${name}`, name])));
+      this.problem.replaceChildren(group("functions", problems.map((/** @type {string[]} */ [name, text]) => [`p:${name}`, text])), group("one point each", scenes.map((name) => [`s:${name}`, name])), make("option", { value: "w:", text: "a formula of your own …" }));
     }
     const value = `p:${state.problem}`;
     if (this.problem.value !== value) this.problem.value = value;

@@ -171,7 +171,10 @@ export function hatching(pen, color, size = 8) {
  * @param {number} reach the length of the differences */
 export function localShape(evaluate, point, reach) {
   const [value, ...gradient] = evaluate(point);
-  if (point.length < 2) return { value, gradient, curvatures: [], axes: [] };
+  if (point.length < 2) {
+    const h = Math.max(Math.abs(point[0]), reach) * 1e-5;
+    return { value, gradient, curvatures: [(evaluate([point[0] + h])[1] - evaluate([point[0] - h])[1]) / (2 * h)], axes: [] };
+  }
   const h = [0, 1].map((i) => Math.max(Math.abs(point[i]), reach) * 1e-5);
   const hessian = [0, 1].map((i) => {
     const ends = [1, -1].map((sign) => evaluate(point.map((x, k) => (k === i ? x + sign * h[i] : x))).slice(1));

@@ -192,7 +192,7 @@ export class MapDrawing {
       this.box = this.chosen = this.fittingBox();
       this.field = null;
     }
-    const groundKey = `${explorer.view}|${explorer.theme}|${state.text_size}|${window.devicePixelRatio}|${explorer.generation}`;
+    const groundKey = `${explorer.view}|${explorer.theme}|${state.text_size}|${window.devicePixelRatio}|${explorer.generation}|${explorer.beside.groundKey}`;
     if (!this.field || this.groundKey !== groundKey) {
       this.groundKey = groundKey;
       const pen = fitCanvas(this.ground, this.width, this.height);
@@ -287,6 +287,7 @@ export class MapDrawing {
       this.lines.push({ level, pieces });
     }
     pen.globalAlpha = 1;
+    this.explorer.beside.drawGround(pen);
     if (this.explorer.view === "apart") return; // there the arrows are labeled
     this.drawLevelLabels(pen);
     this.drawAxes(pen);
@@ -461,6 +462,7 @@ export class MapDrawing {
     const text = opening ? "start: press play, or drag me" : "start";
     const spot = placeLabel(pen, text, start[0], start[1], opening ? size * 1.14 : size, this.width, this.height, taken, 13, state.step ? this.points : []);
     this.drawHovered(pen);
+    explorer.beside.drawOnMap(pen);
     for (const { one, place } of at) {
       if (!state.step && at.length > 1) break; // all are at the start
       const chosen = one.entry.name === state.selected && at.length > 3;
@@ -619,7 +621,7 @@ export class MapDrawing {
    * @param {any} shape
    * @param {string[]} lines */
   describeCurvature({ curvatures, axes }, lines) {
-    if (!curvatures.length) return;
+    if (curvatures.length < 2) return;
     const [large, small] = curvatures;
     const tiny = 1e-7 * Math.max(Math.abs(large), Math.abs(small));
     if (small < -tiny && large > tiny) lines.push("saddle here");

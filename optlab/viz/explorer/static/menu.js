@@ -5,7 +5,7 @@ import { fillSelect, numberText } from "./numbers.js";
 
 /** @type {[string, string][]} */
 const KEYS = [
-  ["space", "play or pause"], ["← →", "one step; with shift ten"], ["Home End", "first and last step"], ["1 to 5", "the plots"],
+  ["space", "play or pause"], ["← →", "one step; with shift ten"], ["Home End", "first and last step"], ["1 to 6", "the plots"],
   ["T", "take the step apart, and back"], ["↑ ↓", "the next optimizer"], ["on the map: arrows", "move the start; with shift in small steps"],
   ["on the map: + − 0", "zoom in, out, fit"], ["on a slider: ← →", "the next notch"], ["U", "undo"], ["M", "this menu"], ["F", "full screen"], ["?", "this list"],
 ];
@@ -149,7 +149,7 @@ export function pythonOf(state, options, own) {
   const start = state.start ? `, start=(${state.start.map(number).join(", ")}${state.start.length === 1 ? "," : ""})` : "";
   /** @type {string[]} */
   const more = [];
-  for (const [name, usual] of /** @type {[string, any][]} */ ([["step", 0], ["tab", "loss"], ["view", "look"], ["noise", null], ["slot", ""], ["coordinate", 0]])) {
+  for (const [name, usual] of /** @type {[string, any][]} */ ([["step", 0], ["tab", "loss"], ["beside", "basins"], ["view", "look"], ["noise", null], ["slot", ""], ["coordinate", 0]])) {
     if (state[name] !== usual) more.push(`${name}=${typeof state[name] === "string" ? JSON.stringify(state[name]) : number(state[name])}`);
   }
   if (!plain) {

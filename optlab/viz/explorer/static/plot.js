@@ -9,7 +9,7 @@ import { barHeights, bestOf } from "./notches.js";
 import { fillSelect, numberText } from "./numbers.js";
 
 /** @type {[string, string][]} */
-const TABS = [["loss", "loss"], ["memory", "memory"], ["length", "step length"], ["angle", "angle"], ["plane", "all runs"]];
+const TABS = [["loss", "loss"], ["memory", "memory"], ["length", "step length"], ["angle", "angle"], ["plane", "all runs"], ["beside", "more"]];
 
 export class Plot {
   /** @param {any} explorer */
@@ -89,9 +89,11 @@ export class Plot {
     const { state } = explorer;
     TABS.forEach(([key], i) => {
       this.tabs[i].setAttribute("aria-selected", String(key === this.what));
-      this.tabs[i].hidden = explorer.network && (key === "angle" || key === "plane");
+      this.tabs[i].hidden = explorer.network && ["angle", "plane", "beside"].includes(key);
     });
-    const memory = this.what === "memory";
+    const memory = this.what === "memory", beside = this.what === "beside";
+    this.head.hidden = this.area.hidden = beside;
+    explorer.beside.element.hidden = !beside;
     this.choice.hidden = !memory;
     this.axis.hidden = !memory || explorer.axes.length < 2;
     this.axis.textContent = `along ${explorer.axes[explorer.coordinate]}`;
@@ -217,6 +219,10 @@ export class Plot {
     this.update();
     const pen = fitCanvas(this.base, this.width, this.height);
     clearCanvas(pen);
+    if (this.what === "beside") {
+      explorer.beside.draw();
+      return;
+    }
     if (this.what === "plane") {
       this.drawPlane(pen);
       return;
@@ -294,6 +300,10 @@ export class Plot {
 
   drawTop() {
     const { explorer } = this;
+    if (this.what === "beside") {
+      explorer.beside.drawCursor();
+      return;
+    }
     const { palette, state } = explorer;
     const pen = fitCanvas(this.top, this.width, this.height);
     clearCanvas(pen);

@@ -1,0 +1,145 @@
+// The curvature at the pointer and at the step that is shown: the quadratic around the point, its
+// axes, and how uneven it is. Where it curves down, that is said, and there is no ratio.
+
+import { clearCanvas, fitCanvas } from "../../browser/static/drawing.js";
+import { make } from "../../browser/static/elements.js";
+import { localShape } from "./field.js";
+import { numberText } from "./numbers.js";
+
+const SIZE = 76, REACH = 36; // pixels of the picture; of the longer half axis on the map
+
+/** What the quadratic around a point is, from its curvatures, the larger first.
+ * @param {number[]} curvatures
+ * @returns {{kind: string, said: string}} */
+export function shapeSaid(curvatures) {
+  const large = curvatures[0], small = curvatures[curvatures.length - 1];
+  const tiny = 1e-7 * Math.max(Math.abs(large), Math.abs(small));
+  if (!curvatures.every(Number.isFinite)) return { kind: "none", said: "not defined here" };
+  if (!(tiny > 0)) return { kind: "flat", said: "flat: no curvature" };
+  if (small > tiny) return { kind: "bowl", said: curvatures.length < 2 ? "curves up" : `bowl, condition number ${numberText(large / small)}` };
+  if (large < -tiny) return { kind: "dome", said: curvatures.length < 2 ? "curves down" : "dome: down along both axes" };
+  if (small < -tiny && large > tiny) return { kind: "saddle", said: "saddle: down along the dashed axis" };
+  return small < -tiny ? { kind: "dome", said: "down along the dashed axis, flat along the other" } : { kind: "flat", said: "flat along one axis" };
+}
+
+/** Draw the ellipse of equal loss, or the axes where there is none.
+ * @param {CanvasRenderingContext2D} pen
+ * @param {number[]} place
+ * @param {any} shape
+ * @param {number} reach
+ * @param {{ink: string, fill: string}} colors */
+function drawShape(pen, [x, y], { curvatures, axes }, reach, { ink, fill }) {
+  if (curvatures.length < 2 || !curvatures.every(Number.isFinite)) return;
+  const [large, small] = curvatures;
+  const { kind } = shapeSaid(curvatures);
+  const [angle] = axes;
+  pen.save();
+  pen.translate(x, y);
+  pen.rotate(-angle); // the x axis is now the one of the larger curvature
+  pen.strokeStyle = ink;
+  pen.lineWidth = 1.8;
+  if (kind === "bowl") {
+    // The length of an axis is the inverse root of its curvature.
+    const short = Math.max(2, Math.sqrt(small / large) * reach);
+    pen.beginPath();
+    pen.ellipse(0, 0, short, reach, 0, 0, 2 * Math.PI);
+    pen.fillStyle = fill;
+    pen.globalAlpha = 0.55;
+    pen.fill();
+    pen.globalAlpha = 1;
+    pen.stroke();
+  } else {
+    const least = 1e-7 * Math.max(Math.abs(large), Math.abs(small));
+    const sizes = curvatures.map((/** @type {number} */ c) => reach * Math.max(0.3, Math.sqrt(Math.min(Math.abs(large), Math.abs(small)) / Math.max(Math.abs(c), 1e-300) || 0.3)));
+    [[1, 0], [0, 1]].forEach(([dx, dy], i) => {
+      if (Math.abs(curvatures[i]) <= least) return; // flat: no axis
+      pen.setLineDash(curvatures[i] < 0 ? [4, 3] : []);
+      pen.beginPath();
+      pen.moveTo(-dx * sizes[i], -dy * sizes[i]);
+      pen.lineTo(dx * sizes[i], dy * sizes[i]);
+      pen.stroke();
+    });
+  }
+  pen.restore();
+}
+
+class Spot {
+  /** @param {any} explorer */
+  constructor(explorer) {
+    this.explorer = explorer;
+    this.picture = make("canvas", { class: "spot-picture", "aria-hidden": "true" });
+    this.name = make("b");
+    this.lines = make("div");
+    this.element = make("div", { class: "spot" }, this.picture, make("div", { class: "spot-text" }, this.name, this.lines));
+  }
+
+  /** @param {string} name
+   * @param {any} shape
+   * @param {string} [color] */
+  show(name, shape, color = "") {
+    const { palette } = this.explorer;
+    const pen = fitCanvas(this.picture, SIZE, SIZE);
+    clearCanvas(pen);
+    this.name.textContent = name;
+    this.name.style.color = color;
+    this.picture.hidden = !shape || shape.curvatures.length < 2;
+    if (!shape) {
+      this.lines.replaceChildren();
+      return;
+    }
+    drawShape(pen, [SIZE / 2, SIZE / 2], shape, SIZE / 2 - 8, { ink: color || palette.ink, fill: palette.mapLow });
+    const { curvatures } = shape;
+    const { kind, said } = shapeSaid(curvatures);
+    const lines = [`loss ${numberText(shape.value)}, slope ${numberText(Math.hypot(...shape.gradient))}`];
+    if (kind !== "none") lines.push(`curvature ${curvatures.map((/** @type {number} */ c) => numberText(c)).join(" and ")}`);
+    lines.push(said);
+    if (curvatures[0] > 0 && Number.isFinite(curvatures[0])) lines.push(`SGD is stable here up to ${numberText(2 / curvatures[0], 2)}`);
+    this.lines.replaceChildren(...lines.map((text) => make("div", { text })));
+  }
+}
+
+export class CurvaturePanel {
+  /** @param {any} explorer */
+  constructor(explorer) {
+    this.explorer = explorer;
+    this.step = new Spot(explorer);
+    this.under = new Spot(explorer);
+    this.element = make("div", { hidden: true, title: "An ellipse joins points of equal loss of the quadratic around the spot; its long axis is the flat one." }, this.step.element, this.under.element);
+  }
+
+  draw() {}
+
+  /** @param {ArrayLike<number>} point */
+  shapeAt(point) {
+    const { engine, state, map } = this.explorer;
+    const evaluate = engine.evaluator(state.problem);
+    return evaluate ? localShape(evaluate, Array.from(point), (map.box[1] - map.box[0]) / 10) : null;
+  }
+
+  /** @param {CanvasRenderingContext2D} pen */
+  drawOnMap(pen) {
+    const { explorer } = this;
+    const { map, state, selected, palette } = explorer;
+    const { run, entry, color } = selected;
+    map.hover.hidden = true; // the panel says it all
+    if (!this.shapeAt(state.start)) {
+      this.step.show("", null);
+      this.under.show("The page does not know the slopes: the function comes from the kernel. In Python: ol.lab.curvature(f, point).", null);
+      return;
+    }
+    if (run && run.path) {
+      const k = Math.min(state.step, run.last);
+      const shape = this.shapeAt(run.path.subarray(k * run.n, (k + 1) * run.n));
+      const place = map.place(run, run.path, k);
+      if (shape && place && map.inside(place)) drawShape(pen, place, shape, REACH, { ink: color, fill: palette.paper });
+      this.step.show(`${entry.name}, step ${k}`, shape, color);
+    } else this.step.show(`${entry.name} has no path yet`, null);
+    if (map.pointer && !map.drag) {
+      const { x, y } = map.pointer;
+      const point = map.pointAt(x, y).slice(0, state.start.length);
+      const shape = this.shapeAt(point);
+      if (shape) drawShape(pen, [x, y], shape, REACH, { ink: palette.ink, fill: palette.paper });
+      this.under.show(`at (${point.map((/** @type {number} */ c) => numberText(c)).join(", ")})`, shape);
+    } else this.under.show("Point at the map: its curvature stands here.", null);
+  }
+}

@@ -1,0 +1,235 @@
+// A quadratic, direction by direction: by which factor each eigen-direction shrinks a step at every
+// rate, and the closed form of the path as a check of the computed one.
+
+import { clearCanvas, drawMarker, drawText, fitCanvas } from "../../browser/static/drawing.js";
+import { make } from "../../browser/static/elements.js";
+import { numberText } from "./numbers.js";
+
+/** A quadratic: its curvatures, the larger first, their directions, its minimum and the loss there.
+ * @typedef {{curvatures: number[], axes: number[][], minimum: number[], floor: number}} Quadratic */
+
+/** The quadratic that a function is, or null. Slopes of a quadratic are straight: their differences
+ * over a large distance are exact.
+ * @param {(point: ArrayLike<number>) => number[]} evaluate
+ * @param {number[]} start
+ * @param {number[][]} domain
+ * @returns {Quadratic | null} */
+export function quadraticOf(evaluate, start, domain) {
+  const hessianAt = (/** @type {number[]} */ point) => point.map((_, i) => {
+    const ends = [1, -1].map((sign) => evaluate(point.map((x, k) => (k === i ? x + 0.5 * sign : x))).slice(1));
+    return ends[0].map((x, k) => x - ends[1][k]);
+  });
+  const points = [start, ...[0.27, 0.81].map((share) => domain.map(([low, high], i) => low + (i ? 1 - share * 0.9 : share) * (high - low)))];
+  const [first, ...others] = points.map(hessianAt);
+  const size = Math.max(...first.flat().map(Math.abs));
+  if (!(size > 0) || !Number.isFinite(size)) return null;
+  for (const other of others) if (other.flat().some((x, i) => !(Math.abs(x - first.flat()[i]) <= 1e-9 * size))) return null;
+  const slopes = evaluate(start).slice(1);
+  if (start.length === 1) {
+    const minimum = [start[0] - slopes[0] / first[0][0]];
+    return { curvatures: [first[0][0]], axes: [[1]], minimum, floor: evaluate(minimum)[0] };
+  }
+  const [[a, b], [, d]] = first;
+  const middle = (a + d) / 2, spread = Math.hypot((a - d) / 2, b), angle = 0.5 * Math.atan2(2 * b, a - d);
+  const curvatures = [middle + spread, middle - spread];
+  if (!(Math.abs(curvatures[1]) > 1e-12 * size) || !(Math.abs(curvatures[0]) > 1e-12 * size)) return null; // no single stationary point
+  const axes = [[Math.cos(angle), Math.sin(angle)], [-Math.sin(angle), Math.cos(angle)]];
+  const minimum = start.map((x, c) => x - axes.reduce((sum, axis, i) => sum + (axis[c] * (axis[0] * slopes[0] + axis[1] * slopes[1])) / curvatures[i], 0));
+  return { curvatures, axes, minimum, floor: evaluate(minimum)[0] };
+}
+
+/** The momentum of an optimizer whose closed form is known, or null: gradient descent and momentum.
+ * @param {any} entry
+ * @returns {{mu: number, nesterov: boolean, scale: number} | null} */
+export function momentumOf(entry) {
+  if (!["SGD", "Momentum"].includes(entry.kind) || (entry.around || {}).kind) return null;
+  return { mu: entry.settings.momentum ?? 0, nesterov: Boolean(entry.settings.use_nesterov), scale: entry.settings.rescale_grad ?? 1 };
+}
+
+/** The sum and the product of the two factors of a direction, and the first value of a distance 1.
+ * @param {number} curvature
+ * @param {number} rate
+ * @param {{mu: number, nesterov: boolean}} momentum */
+function recurrence(curvature, rate, { mu, nesterov }) {
+  const shrink = 1 - rate * curvature;
+  return { trace: nesterov ? (1 + mu) * shrink : 1 + mu - rate * curvature, product: nesterov ? mu * shrink : mu, first: nesterov ? shrink - mu * rate * curvature : shrink };
+}
+
+/** The factor by which a direction shrinks (or grows) a step in the long run, and how.
+ * @param {number} curvature
+ * @param {number} rate
+ * @param {{mu: number, nesterov: boolean}} momentum
+ * @returns {{factor: number, kind: string}} */
+export function contraction(curvature, rate, momentum) {
+  const { trace, product } = recurrence(curvature, rate, momentum);
+  const inside = trace * trace - 4 * product;
+  const factor = inside < 0 ? Math.sqrt(product) : (Math.abs(trace) + Math.sqrt(inside)) / 2;
+  if (factor > 1 + 1e-12) return { factor, kind: "diverges" };
+  if (factor > 1 - 1e-12) return { factor, kind: "stays" };
+  return { factor, kind: inside < -1e-12 ? "swings" : trace < 0 ? "changes sides" : "shrinks" };
+}
+
+/** The path from its closed form: along each axis a sum of two geometric series.
+ * @param {Quadratic} quadratic
+ * @param {number[]} start
+ * @param {number} rate
+ * @param {{mu: number, nesterov: boolean}} momentum
+ * @param {number} steps
+ * @returns {Float64Array} */
+export function closedPath({ curvatures, axes, minimum }, start, rate, momentum, steps) {
+  const n = start.length, path = new Float64Array((steps + 1) * n);
+  for (let k = 0; k <= steps; k++) path.set(minimum, k * n);
+  curvatures.forEach((curvature, i) => {
+    const distance = axes[i].reduce((sum, x, c) => sum + x * (start[c] - minimum[c]), 0);
+    const { trace, product, first } = recurrence(curvature, rate, momentum);
+    const half = trace / 2, inside = half * half - product;
+    const root = Math.sqrt(Math.abs(inside));
+    for (let k = 0; k <= steps; k++) {
+      let mode;
+      if (!product) mode = k ? first * trace ** (k - 1) : 1;
+      else if (inside < -1e-14) {
+        const radius = Math.sqrt(product), turn = Math.atan2(root, half);
+        mode = radius ** k * (Math.cos(k * turn) + ((first - half) / root) * Math.sin(k * turn));
+      } else if (inside <= 1e-14) mode = half ? half ** k * (1 + (first / half - 1) * k) : k ? 0 : 1;
+      else {
+        const s = half >= 0 ? half + root : half - root, t = product / s;
+        const b = (first - s) / (t - s);
+        mode = (1 - b) * s ** k + b * t ** k;
+      }
+      for (let c = 0; c < n; c++) path[k * n + c] += distance * mode * axes[i][c];
+    }
+  });
+  return path;
+}
+
+export class ModesPanel {
+  /** @param {any} explorer */
+  constructor(explorer) {
+    this.explorer = explorer;
+    this.title = make("div", { class: "beside-title" });
+    this.canvas = make("canvas", { class: "beside-canvas", role: "img" });
+    this.lines = make("div", { class: "beside-legend", role: "list", "aria-label": "directions" });
+    this.note = make("p", { class: "beside-note" });
+    this.element = make("div", { hidden: true }, this.title, this.canvas, this.lines, this.note);
+  }
+
+  draw() {
+    const { explorer } = this;
+    const { engine, state, selected } = explorer;
+    const evaluate = engine.evaluator(state.problem);
+    const surface = engine.surface(state.problem);
+    const quadratic = evaluate && engine.keep(`quadratic|${state.problem}`, () => quadraticOf(evaluate, surface.start, surface.domain));
+    this.canvas.hidden = !quadratic;
+    this.lines.replaceChildren();
+    if (!quadratic) {
+      this.title.textContent = "This function is no quadratic with one stationary point";
+      this.note.textContent = "Only of a quadratic the curvatures are the same everywhere, and the path has a closed form. Try x**2 + 10*y**2, or the straight valley. Around a point of this function, see curvature.";
+      return;
+    }
+    const momentum = momentumOf(selected.entry);
+    this.title.textContent = momentum ? `${selected.entry.name}: factor of a distance in one step` : "SGD: factor of a distance in one step";
+    const used = momentum || { mu: 0, nesterov: false, scale: 1 };
+    this.drawChart(quadratic, used, momentum ? selected.rate : NaN);
+    this.describe(quadratic, used, Boolean(momentum));
+  }
+
+  /** @param {Quadratic} quadratic
+   * @param {{mu: number, nesterov: boolean, scale: number}} momentum */
+  limit({ curvatures }, { mu, nesterov, scale }) {
+    const high = curvatures[0];
+    return high > 0 ? (2 + 2 * mu) / (nesterov ? 1 + 2 * mu : 1) / high / scale : NaN;
+  }
+
+  /** @param {number} i */
+  color(i) {
+    const { palette } = this.explorer;
+    return i ? palette.scale : palette.memory;
+  }
+
+  /** @param {Quadratic} quadratic
+   * @param {{mu: number, nesterov: boolean, scale: number}} momentum
+   * @param {number} rate */
+  drawChart(quadratic, momentum, rate) {
+    const { explorer } = this;
+    const { palette, state } = explorer;
+    const size = 13 * state.text_size;
+    const width = explorer.plot.element.clientWidth, height = Math.round(Math.max(110, explorer.plot.height - 196 * state.text_size));
+    this.canvas.style.width = `${width}px`;
+    this.canvas.style.height = `${height}px`;
+    const pen = fitCanvas(this.canvas, width, height);
+    clearCanvas(pen);
+    const limit = this.limit(quadratic, momentum);
+    const middle = Number.isFinite(limit) ? limit : 1;
+    const low = Math.log10(Math.min(middle / 300, rate > 0 ? rate / 2 : Infinity)), high = Math.log10(Math.max(middle * 2, rate > 0 ? rate * 1.5 : 0));
+    const left = 34 * state.text_size, right = 8, top = 8, bottom = height - 24 * state.text_size, most = 1.25;
+    const x = (/** @type {number} */ value) => left + ((Math.log10(value) - low) / (high - low)) * (width - left - right);
+    const y = (/** @type {number} */ value) => bottom - (Math.min(value, most) / most) * (bottom - top);
+    for (const tick of [0, 0.5, 1]) {
+      pen.strokeStyle = tick === 1 ? palette.ink : palette.rule;
+      pen.lineWidth = 1;
+      pen.beginPath();
+      pen.moveTo(left, Math.round(y(tick)) + 0.5);
+      pen.lineTo(width - right, Math.round(y(tick)) + 0.5);
+      pen.stroke();
+      drawText(pen, numberText(tick), left - 7, y(tick), { color: palette.quiet, size, align: "right" });
+    }
+    for (let power = Math.ceil(low); power <= high; power++) drawText(pen, power ? numberText(10 ** power, 6) : "1", Math.max(left + 16, Math.min(width - 22, x(10 ** power))), height - size * 0.6, { color: palette.quiet, size, align: "center" });
+    pen.lineWidth = 2.4;
+    quadratic.curvatures.forEach((curvature, i) => {
+      pen.strokeStyle = this.color(i);
+      pen.setLineDash(i ? [7, 4] : []);
+      pen.beginPath();
+      for (let k = 0; k <= 240; k++) {
+        const value = 10 ** (low + ((high - low) * k) / 240);
+        pen.lineTo(x(value), y(contraction(curvature, value * momentum.scale, momentum).factor));
+      }
+      pen.stroke();
+    });
+    pen.setLineDash([]);
+    if (rate > 0) {
+      pen.strokeStyle = palette.ink;
+      pen.lineWidth = 1.4;
+      pen.beginPath();
+      pen.moveTo(x(rate), top);
+      pen.lineTo(x(rate), bottom);
+      pen.stroke();
+      quadratic.curvatures.forEach((curvature, i) => drawMarker(pen, "circle", x(rate), y(contraction(curvature, rate * momentum.scale, momentum).factor), 11, this.color(i), palette.paper, 1.6));
+      drawText(pen, `rate ${numberText(rate, 6)}`, x(rate) + (x(rate) > width / 2 ? -6 : 6), bottom - size * 0.8, { color: palette.ink, halo: palette.paper, size, align: x(rate) > width / 2 ? "right" : "left" });
+    }
+    this.canvas.setAttribute("aria-label", `The factor of each direction over the rate; above 1 it diverges. The limit is ${numberText(limit)}.`);
+  }
+
+  /** @param {Quadratic} quadratic
+   * @param {{mu: number, nesterov: boolean, scale: number}} momentum
+   * @param {boolean} known whether this optimizer has a closed form */
+  describe(quadratic, momentum, known) {
+    const { explorer } = this;
+    const { selected, state, engine } = explorer;
+    const { curvatures, axes } = quadratic;
+    this.lines.replaceChildren(...curvatures.map((curvature, i) => {
+      const swatch = make("span", { class: "swatch line", "aria-hidden": "true" });
+      swatch.style.background = this.color(i);
+      const { factor, kind } = contraction(curvature, selected.rate * momentum.scale, momentum);
+      const along = axes[i].length > 1 ? `along (${axes[i].map((x) => numberText(Math.abs(x) < 1e-12 ? 0 : x, 2)).join(", ")})` : "";
+      return make("div", { class: "legend-row", role: "listitem", title: along }, swatch, make("span", { text: `curvature ${numberText(curvature)}` }), make("b", { text: known ? `${kind} × ${numberText(factor, 4)}` : "" }));
+    }));
+    const limit = this.limit(quadratic, momentum);
+    const parts = [];
+    if (curvatures.length > 1 && curvatures[1] > 0) parts.push(`Condition number ${numberText(curvatures[0] / curvatures[1])}.`);
+    if (curvatures[curvatures.length - 1] < 0) parts.push("It curves down along a direction: every rate diverges there.");
+    else if (Number.isFinite(limit)) parts.push(`It diverges above rate ${numberText(limit, 4)}.`);
+    if (!known) parts.push(`The closed form is known of SGD and Momentum, not of ${selected.entry.name}: choose one of them.`);
+    else if (engine.conditions(state).sigma > 0) parts.push("With noise the path has no closed form.");
+    else if (selected.run && selected.run.path) {
+      const { run } = selected;
+      const closed = closedPath(quadratic, state.start, selected.rate * momentum.scale, momentum, run.last);
+      let apart = 0, size = 0;
+      for (let i = 0; i < (run.last + 1) * run.n; i++) {
+        apart = Math.max(apart, Math.abs(closed[i] - run.path[i]));
+        size = Math.max(size, Math.abs(run.path[i]));
+      }
+      parts.push(Number.isFinite(apart / size) ? `Closed form and computed path differ by ${apart ? numberText(apart, 2) : "nothing"}${size > 1e3 ? ` of ${numberText(size, 2)}` : ""} at most.` : "");
+    }
+    this.note.textContent = parts.join(" ");
+  }
+}
