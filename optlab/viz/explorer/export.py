@@ -15,7 +15,7 @@ from optlab.viz.explorer.live import NOTCHES, given_to_page
 from optlab.viz.explorer.model import HOW_CHOSEN, Model
 from optlab.viz.explorer.presets import PRESETS
 from optlab.viz.explorer.state import State, optimizer_classes, preset_state
-from optlab.viz.explorer.step_formulas import ROLES
+from optlab.viz.explorer.step_rules import ROLES
 from optlab.viz.explorer.wrapping import WRAPPERS
 from optlab.viz.style import theme
 

@@ -35,7 +35,8 @@ from optlab.viz.explorer.state import (
     second_setting,
     template_of,
 )
-from optlab.viz.explorer.step_formulas import rule_as_lists, rule_of
+from optlab.viz.explorer.step_formulas import rule_as_lists
+from optlab.viz.explorer.step_rules import rule_of
 
 LEAST_STEPS = 400
 """A page can take so many steps at least."""
@@ -220,7 +221,6 @@ def _described(template: Optimizer, rule: Rule, own: bool) -> dict[str, Any]:
     """Return what a page shows of a rule: settings, memory, and the formula of a step."""
     inner, _ = layers_of(template)
     slots = list(initial_slots(template))
-    changed = inner.decay_and_clip != (None, None)
     initial = {
         name: start if isinstance(start, (int, float)) else None
         for part in rule.parts
@@ -235,7 +235,7 @@ def _described(template: Optimizer, rule: Rule, own: bool) -> dict[str, Any]:
         "settings": settings,
         "second": second_setting(settings),
         "initial": initial,
-        "formula": rule_as_lists(rule_of(template, slots, [], generic=changed)),
+        "formula": rule_as_lists(rule_of(template, slots, [])),
         "steps": rule.steps,
     }
 
