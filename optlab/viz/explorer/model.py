@@ -244,7 +244,7 @@ class Model:
         inner, layers = layers_of(runs.template)
         if "used_gradient" in runs.terms:
             values["g"] = one(runs.terms["used_gradient"])
-        elif inner.decay_and_clip == (None, None) or type(inner).separate_decay:
+        elif "g" not in self.rule(name).computed:
             values["g"] = values["raw"]
         around = [getattr(layer, "average", layer).own_settings for layer in layers]
         for settings in (inner.settings, *around):

@@ -7,7 +7,7 @@ with the trace.
 A template has names in braces: ``p``, ``p.new``, ``update``, ``t``, ``h.*`` (hyper-parameters),
 ``old.*`` and ``new.*`` (slots before and after the step), ``term.*`` (named terms) and ``d.*``
 (derived, from an expression of the rule). ``{+name}`` writes the sign as an operator,
-``{%name}`` a percentage, ``{axis}`` the name of the coordinate. ``**`` prints bold and names the
+``{%name}`` a percentage, ``{~name}`` two digits, ``{axis}`` the name of the coordinate. ``**`` prints bold and names the
 result of the line, ``^[...]`` raises.
 
 An expression is written as in Python, such as ``sqrt(new.moment2) + h.epsilon``; functions are
@@ -75,7 +75,7 @@ class Row:
     @property
     def result(self) -> str:
         """The name of the number in bold."""
-        found = re.search(r"\*\*\{[+%]?([^}]+)\}\*\*", self.template)
+        found = re.search(r"\*\*\{[+%~]?([^}]+)\}\*\*", self.template)
         return found[1] if found else ""
 
 
@@ -251,10 +251,13 @@ def _exponent(value: float) -> int:
     return int(f"{abs(value):.6e}".split("e")[1]) if value else -99
 
 
-def written_sum(parts: Sequence[float], total: float) -> tuple[list[str], str]:
+def written_sum(
+    parts: Sequence[float], total: float, *, fine: bool = False
+) -> tuple[list[str], str]:
     """Write numbers and their sum with the same decimals, so that what is written adds up.
 
     The largest part takes what is left by rounding: less than one unit of the last decimal each.
+    With `fine` every number has four digits where possible, not the sum alone.
 
     Examples
     --------
@@ -270,9 +273,8 @@ def written_sum(parts: Sequence[float], total: float) -> tuple[list[str], str]:
     if not all(map(math.isfinite, numbers)) or largest == 0 or not 1e-290 < largest < 1e290:
         return [format_number(one, DIGITS) for one in parts], format_number(total, DIGITS)
     top = _exponent(largest)
-    decimals = max(DIGITS - 1 - top, min(DIGITS - 1 - _exponent(total), _MOST - top))
-    if total == 0:
-        decimals = DIGITS - 1 - top
+    least = min(_exponent(one) if one else top for one in (numbers if fine else [total]))
+    decimals = max(DIGITS - 1 - top, min(DIGITS - 1 - least, _MOST - top))
     power = top if top > 4 or top < -4 else 0
     places = max(0, decimals + power)
     unit = 10.0 ** (places - power) if places >= power else 1 / 10.0 ** (power - places)
@@ -299,7 +301,7 @@ def _with_operator(text: str) -> str:
 
 # Filling -----------------------------------------------------------------------------------------
 
-_GAP = re.compile(r"\{([+%]?)([^}]+)\}")
+_GAP = re.compile(r"\{([+%~]?)([^}]+)\}")
 
 
 def _filled(
@@ -313,7 +315,8 @@ def _filled(
     together: dict[str, str] = {}
     if row is not None and row.parts:
         names = [name for name, _ in row.parts]
-        texts, total = written_sum([look_up(name) for name in names], look_up(row.result))
+        parts, fine = [look_up(name) for name in names], row.role == "position"
+        texts, total = written_sum(parts, look_up(row.result), fine=fine)
         together = {**dict(zip(names, texts, strict=True)), row.result: total}
 
     def fill(match: re.Match[str]) -> str:
@@ -323,6 +326,8 @@ def _filled(
         value = numbers[name] = look_up(name)
         if how == "%":
             return format_number(100 * value, 2)
+        if how == "~":
+            return format_number(value, 2)
         text = together.get(name) or format_number(value, DIGITS)
         return _with_operator(text) if how == "+" else text
 

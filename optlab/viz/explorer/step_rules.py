@@ -129,7 +129,7 @@ def _decay(setting: str, where: str) -> Row:
     return Row(
         "weight decay",
         f"{{h.learning_rate}} · {{{setting}}} · {{d.back}} = **{{d.decay}}**",
-        "−ηλx", "a pull towards 0, beside the gradient", "decay", _UPDATE, where=_on(where),
+        "", "rate · decay · −x, a pull towards 0", "decay", _UPDATE, where=_on(where),
     )  # fmt: skip
 
 
@@ -191,11 +191,11 @@ _ASGD = _rule(
                 "not h.batch_num > 1 and not d.decays"),
         _update("{h.learning_rate} · {d.memory}", "rate · mean",
                 "h.batch_num > 1 and not d.decays"),
-        Row("weight decay", "{h.learning_rate} · {d.pull} = **{d.decay}**", "−ηλx",
-            "a pull towards 0, beside the gradient", "decay", _UPDATE, where=_on("d.decays")),
+        Row("weight decay", "{h.learning_rate} · {d.pull} = **{d.decay}**", "",
+            "rate · decay · −x, a pull towards 0", "decay", _UPDATE, where=_on("d.decays")),
         Row("step", "{h.learning_rate} · {d.memory} = **{d.step}**", "", "rate · mean", "step",
             _UPDATE, where=_on("d.decays")),
-        _update("{d.step} {+d.decay}", "both", "d.decays",
+        _update("{d.step} {+d.decay}", "step + weight decay", "d.decays",
                 (("d.step", "step"), ("d.decay", "decay"))),
         _MOVED,
     ),
@@ -252,7 +252,7 @@ _LION = _rule(
         _decay("h.weight_decay", _LION_WHERE),
         _update("{h.learning_rate} · sign({d.memory})",
                 "only the sign counts: each axis moves by the rate", f"not {_LION_WHERE}"),
-        _update("{d.step} {+d.decay}", "both", _LION_WHERE,
+        _update("{d.step} {+d.decay}", "step + weight decay", _LION_WHERE,
                 (("d.step", "step"), ("d.decay", "decay"))),
         _MOVED,
     ),
@@ -421,9 +421,8 @@ _ADAM_SCALE = (
 )  # fmt: skip
 _CORRECTION = (
     "d.ratio > 1.05 or d.ratio < 0.95",
-    "Bias correction: both memories started at 0. After {t} steps that of −g holds {%d.weight1} % "
-    "of its full weight, that of g² {%d.weight2} %; each is divided by that. Without it this step "
-    "would be {d.ratio} times as long.",
+    "Bias correction: the memories started at 0 and hold {%d.weight1} % and {%d.weight2} % of their "
+    "weight by now. Without it this step would be {~d.ratio} times as long.",
 )
 _RATIO = "norm(new.moment1 / (sqrt({size}) + h.epsilon)) / norm(d.memory / d.scale)"
 
@@ -481,9 +480,8 @@ _UNCORRECTED = _rule(
     tips=(
         (
             "d.ratio > 1.05 or d.ratio < 0.95",
-            "Both memories started at 0: after {t} steps that of −g holds {%d.weight1} % of its "
-            "full weight, that of g² only {%d.weight2} %. Uncorrected, this step is {d.ratio} "
-            "times as long as Adam’s.",
+            "The memories started at 0 and hold {%d.weight1} % and {%d.weight2} % of their weight "
+            "by now. Uncorrected, this step is {~d.ratio} times as long as Adam’s.",
         ),
     ),
 )
@@ -505,7 +503,7 @@ _ADAMW = Rule(
             _UPDATE, where=_on(_DECAYS)),
         _decay("h.weight_decay", _DECAYS),
         _unless_decaying(_ADAM.rows[-2]),
-        _update("{d.step} {+d.decay}", "both", _DECAYS,
+        _update("{d.step} {+d.decay}", "step + weight decay", _DECAYS,
                 (("d.step", "step"), ("d.decay", "decay"))),
         _MOVED,
     ),
@@ -703,7 +701,7 @@ _MUON = _rule(
         _decay("h.weight_decay", _DECAYS),
         _update("{h.learning_rate} · {d.rows} · {d.way} ÷ {d.length}",
                 "rate · √rows · momentum ÷ its length", f"not {_DECAYS}"),
-        _update("{d.step} {+d.decay}", "both", _DECAYS,
+        _update("{d.step} {+d.decay}", "step + weight decay", _DECAYS,
                 (("d.step", "step"), ("d.decay", "decay"))),
         _MOVED,
     ),
