@@ -618,11 +618,17 @@ export class MapDrawing {
   /** The ellipse of equal loss around the point, and how uneven it is.
    * @param {any} shape
    * @param {string[]} lines */
-  describeCurvature({ curvatures, axes }, lines) {
+  describeCurvature({ curvatures, axes, gradient }, lines) {
     if (!curvatures.length) return;
     const [large, small] = curvatures;
     const tiny = 1e-7 * Math.max(Math.abs(large), Math.abs(small));
-    if (small < -tiny && large > tiny) lines.push("saddle here");
+    if (small < -tiny && large > tiny) {
+      // A saddle is a point without slope. It is said where Newton's step, which leads to the one of the
+      // local quadratic, is at most 4 % of what the map shows across.
+      const [gx, gy] = gradient, cos = Math.cos(axes[0]), sin = Math.sin(axes[0]);
+      const away = Math.hypot((gx * cos + gy * sin) / large, (gy * cos - gx * sin) / small);
+      lines.push(away <= 0.04 * (this.box[1] - this.box[0]) ? "saddle here" : "curved up one way, down the other");
+    }
     else if (small < -tiny || large < -tiny) lines.push("curved downward");
     else if (small > tiny) {
       lines.push(`curvature ${numberText(large / small)} : 1`);
