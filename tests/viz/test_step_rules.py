@@ -177,6 +177,14 @@ def test_numbers_have_the_sign_of_the_step(models, name):
         assert each[c](update.result) == values[c]["update"]
 
 
+@pytest.mark.parametrize("name", ALL)
+def test_notes_are_whole_sentences(models, name):
+    for step in SHOWN:
+        for text in sum(models(name).step_notes(name, step), []):
+            assert "{" not in text
+            assert "not a number" not in text
+
+
 MEMORYLESS = ("SGD", "Adagrad", "DecayedAdagrad", "Rprop", "Dpsgd", "SteepestDescent", "ASGD")
 
 

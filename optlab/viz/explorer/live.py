@@ -19,6 +19,7 @@ import numpy as np
 
 from optlab.lab.problems.lookup import NAMED
 from optlab.lab.problems.surface import Noise, Surface
+from optlab.lab.sweep import LADDER
 from optlab.optimizer import Optimizer, capture_rule
 from optlab.optimizer.wrappers import layers_of
 from optlab.plan import CaptureError, Plan, capture_value_and_grad, javascript_module
@@ -199,13 +200,21 @@ def _captured(key: str, template: Optimizer, users: Sequence[Entry], steps: int)
             values = [one.around[name] for one in users if name in one.around]
             if values:
                 notches[name] = values
-    text = json.dumps(
-        {name: sorted({repr(v): v for v in values}.items()) for name, values in notches.items()}
-    )
-    if key.startswith("own|"):
-        return capture_rule(template, steps, notches)
     cls: Any = type(inner)
-    return _library_rule(cls, json.dumps(users[0].around), text, steps)
+    around = json.dumps(users[0].around)
+
+    def capture(notches: dict[str, list[Any]]) -> Rule:
+        if key.startswith("own|"):
+            return capture_rule(template, steps, notches)
+        text = {k: sorted({repr(v): v for v in values}.items()) for k, values in notches.items()}
+        return _library_rule(cls, around, json.dumps(text), steps)
+
+    found = capture(notches)
+    if any("learning_rate" in one.settings for part in found.parts for one in part.variants):
+        # The rule branches on its rate, so each has a form of its own, as Ftrl's.
+        rates = [*LADDER, *(one.rate for one in users if one.rate is not None)]
+        found = capture({**notches, "learning_rate": rates})
+    return found
 
 
 @cache

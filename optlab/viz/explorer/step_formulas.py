@@ -55,7 +55,7 @@ class Row:
         The scale of its bars: "alike" (units of the gradient), "update" (those of the map),
         "own", or "" for none.
     parts : tuple of (name, role)
-        Numbers whose sum is the result.
+        Numbers whose sum is the result; they are drawn head to tail where they have a role.
     where : Expression
         Which has to be other than 0 in a step for the line to appear.
     arrow : bool

@@ -217,10 +217,10 @@ _LARS = _rule(
         _GRADIENT,
         _RESCALED,
         Row("with decay", "{d.down} {+d.pull} = **{d.pulled}**", "−(g + λx)",
-            "and {h.lars_weight_decay} of −x", "gradient", _ALIKE,
+            "{h.lars_weight_decay} of −x is added", "gradient", _ALIKE,
             (("d.down", "gradient"), ("d.pull", "decay")), _on("h.lars_weight_decay")),
-        Row("share", "{h.lars_coeff} · {d.size} ÷ {d.slope} = **{d.share}**", "share",
-            "of the rate: size of the point ÷ size of the gradient, decay included", "scale", "",
+        Row("share", "{h.lars_coeff} · {d.size} ÷ {d.slope} = **{d.share}**", "",
+            "size of the point ÷ size of the gradient, decay included", "scale", "",
             where=_on("h.lars_weight_decay > 0 and d.both")),
         _update("{d.step_kept} {+d.step_fresh}",
                 "{h.momentum} of the last step, and {h.learning_rate} · share · −(g + λx)", "1",
@@ -258,6 +258,7 @@ _LION = _rule(
     ),
     {
         "share1": "1 - h.beta1",
+        "share2": "1 - h.beta2",
         "kept": "-(h.beta1 * old.moment)",
         "fresh": "-((1 - h.beta1) * g)",
         "memory": "d.kept + d.fresh",
@@ -647,7 +648,7 @@ _FTRL = _rule(
             where=_on("not h.l1 > 0")),
         Row("target", "{d.sum} ÷ {d.strength} = **{p.new}**", "x*",
             "sum, {h.l1} nearer to 0, ÷ strength", "target", "", where=_on("h.l1 > 0")),
-        _update("{p.new} {+d.away}", "target − x", "1", (("p.new", "target"), ("d.away", "kept step"))),
+        _update("{p.new} {+d.away}", "target − x", "1", (("p.new", ""), ("d.away", ""))),
         _MOVED,
     ),
     {
@@ -671,11 +672,11 @@ _DPSGD = _rule(
         _GRADIENT,
         Row("clipped", "{d.factor} · {d.down} = **{d.cut}**", "−g", "no longer than {h.clip}",
             "gradient", _ALIKE, where=_on("not 1 - d.factor < 1e-12"), arrow=True),
-        Row("noise", "{d.cut} {+d.noise} = **{d.noisy}**", "−(g + z)",
-            "with random noise, for privacy", "memory", _ALIKE,
-            (("d.cut", "gradient"), ("d.noise", "noise")), _on("h.sigma > 0"), arrow=True),
-        _update("{h.learning_rate} · {d.noisy}", "rate · −(g + z)", "h.sigma > 0"),
-        _update("{h.learning_rate} · {d.cut}", "rate · −g", "not h.sigma > 0"),
+        Row("with noise", "{d.cut} {+d.noise} = **{d.noisy}**", "−(g + z)",
+            "random noise, for privacy", "memory", _ALIKE,
+            (("d.cut", "gradient"), ("d.noise", "noise")), _on("d.counts"), arrow=True),
+        _update("{h.learning_rate} · {d.noisy}", "rate · −(g + z)", "d.counts"),
+        _update("{h.learning_rate} · {d.cut}", "rate · −g", "not d.counts"),
         _MOVED,
     ),
     {
@@ -683,6 +684,7 @@ _DPSGD = _rule(
         "cut": "d.down * d.factor",
         "noise": "-term.noise",
         "noisy": "d.cut + d.noise",
+        "counts": "h.sigma > 0 and norm(d.noise) > 5e-5 * norm(d.cut)",
     },
     "h.learning_rate * (d.noisy if h.sigma > 0 else d.cut)",
 )  # fmt: skip
@@ -772,7 +774,7 @@ RULES: dict[type[Optimizer], Rule] = {
     Muon: _MUON,
     LBFGS: _searched("built from the last steps and how the gradient changed over them"),
     SteepestDescent: _STEEPEST,
-    ConjugateGradient: _searched("−g, bent towards the last direction"),
+    ConjugateGradient: _searched("−g, bent towards the last direction where that leads down"),
     Newton: _searched("−g, with every direction of curvature divided by its curvature"),
 }
 """The lines of every class of the library."""
@@ -812,7 +814,7 @@ _EMA = _rule(
     (
         Row("average", "{p.new} {+d.lag} = **{term.average}**", "x̄",
             "of all points so far; each step back counts × {h.decay}", "wrapper",
-            parts=(("p.new", "target"), ("d.lag", "wrapper"))),
+            parts=(("p.new", ""), ("d.lag", ""))),
     ),
     {"lag": "-term.lag"},
     computed=_AVERAGES,
@@ -821,7 +823,7 @@ _MEAN = _rule(
     (
         Row("average", "{p.new} {+d.lag} = **{term.average}**", "x̄",
             "mean of the points of its window", "wrapper",
-            parts=(("p.new", "target"), ("d.lag", "wrapper"))),
+            parts=(("p.new", ""), ("d.lag", ""))),
     ),
     {"lag": "-term.lag"},
     computed=_AVERAGES,

@@ -2,7 +2,7 @@
 // `arrows.js` draws on the map.
 
 import { make } from "../../browser/static/elements.js";
-import { ArrowPicture } from "./arrows.js";
+import { ArrowPicture, partsOf } from "./arrows.js";
 import { angleBetween, valuesOf } from "./engine.js";
 import { linesOf, readersOf, tipsOf } from "./formulas.js";
 
@@ -43,7 +43,9 @@ export class TakeApart extends ArrowPicture {
     const [name] = COLORS[role] || ["quiet"];
     if (name === "own") return selected.color;
     if (["ink", "quiet"].includes(name) || !near(palette[name], selected.color)) return palette[name];
-    return palette.spare.find((/** @type {string} */ one) => !near(one, selected.color));
+    const changed = ["memory", "scale", "decay", "wrapper"].filter((one) => near(palette[one], selected.color));
+    const free = palette.spare.filter((/** @type {string} */ one) => !near(one, selected.color));
+    return free[changed.indexOf(name) % free.length];
   }
 
   /** @param {string} role */
@@ -157,7 +159,7 @@ export class TakeApart extends ArrowPicture {
       const scale = row.bars === "own" ? label : row.bars;
       for (const read of readers) {
         let sum = 0;
-        const ends = [read(row.result), ...row.parts.map((/** @type {string[]} */ [name]) => (sum += read(name)))];
+        const ends = [read(row.result), ...partsOf(row).map((/** @type {string[]} */ [name]) => (sum += read(name)))];
         for (const end of ends) if (Number.isFinite(end)) found[scale] = Math.max(found[scale] || 0, Math.abs(end));
       }
     }
@@ -219,7 +221,7 @@ export class TakeApart extends ArrowPicture {
       return make("div", { class: `bar-line ${kind}` }, make("i", { style: `left: ${50 + 50 * a}%; width: ${50 * (b - a)}%; ${fill}` }));
     };
     let sum = 0;
-    const parts = row.parts.map((/** @type {string[]} */ [name, role]) => bar(sum, (sum += read(name)), role, "part"));
+    const parts = partsOf(row).map((/** @type {string[]} */ [name, role]) => bar(sum, (sum += read(name)), role, "part"));
     return make("div", { class: "bars", "aria-hidden": "true" }, ...parts, bar(0, read(row.result), row.role, row.role === "scale" ? "outline" : "whole"));
   }
 }

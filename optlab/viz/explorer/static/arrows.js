@@ -1,13 +1,18 @@
 // The picture of a step: its arrows over the part of the map around it, and for a function of one
 // variable the curve with its tangent.
 
-import { clearCanvas, drawArrow, drawMarker, drawText, fitCanvas, placeLabel } from "../../browser/static/drawing.js";
+import { FONTS, between, clearCanvas, drawArrow, drawMarker, drawText, fitCanvas, placeLabel } from "../../browser/static/drawing.js";
 import { numberText } from "./numbers.js";
 
 /** An arrow in pixels.
  * @typedef {{line: string, text: string, color: string, from: number[], to: number[], thick: number, dotted?: boolean, small?: boolean}} Arrow */
 
 const REACH = 0.34; // of the map: the longest arrow in units of the gradient
+
+/** The parts of a sum that are drawn head to tail.
+ * @param {any} row
+ * @returns {string[][]} */
+export const partsOf = (row) => row.parts.filter((/** @type {string[]} */ [, role]) => role);
 
 export class ArrowPicture {
   /** @param {any} explorer */
@@ -41,7 +46,9 @@ export class ArrowPicture {
     const { n } = run;
     const rows = (/** @type {Float64Array} */ of, /** @type {number} */ k) => Array.from(of.subarray(n * k, n * (k + 1)));
     const at = rows(run.path, step - 1), u = rows(run.update, step - 1);
-    const size = Math.hypot(...u);
+    // What wrappers add belongs to the picture.
+    const moved = rows(run.path, step).map((x, c) => x - at[c]);
+    const size = Math.max(Math.hypot(...u), Math.hypot(...moved) || 0);
     if (![...at, size].every(Number.isFinite)) return null;
     const least = 1e-9 * Math.max(1, ...at.map(Math.abs));
     // Steps of two, so that the ground rests while playing; an update of zero has its surroundings.
@@ -49,7 +56,7 @@ export class ArrowPicture {
     const unit = 2 ** Math.round(Math.log2(wanted));
     const x = [at[0] - (unit * map.width) / 2, at[0] + (unit * map.width) / 2];
     if (n === 2) return [...x, at[1] - (unit * map.height) / 2, at[1] + (unit * map.height) / 2];
-    const [low, high] = x.map((end) => end + 0.5 * u[0]);
+    const [low, high] = x.map((end) => end + (Math.min(0, u[0], moved[0]) + Math.max(0, u[0], moved[0])) / 2);
     const seen = map.curvePoints(low, high, 200).filter((/** @type {number[]} */ [px, y]) => px >= low && px <= high && Number.isFinite(y)).map((/** @type {number[]} */ [, y]) => y);
     const ends = [run.loss[step - 1], run.loss[step]].filter(Number.isFinite);
     const values = [...seen, ...ends];
@@ -84,7 +91,7 @@ export class ArrowPicture {
     const chosen = [...new Set([drawn[0], last("gradient"), last("memory"), last("update")])].filter(Boolean);
     const length = (/** @type {string} */ name) => Math.hypot(...vector(name)) || 0;
     const alike = chosen.filter(({ row }) => row.bars === "alike");
-    const longest = Math.max(...alike.flatMap(({ row }) => [length(row.result), ...row.parts.slice(0, 1).map((/** @type {string[]} */ [name]) => length(name))]).filter(Number.isFinite), 0);
+    const longest = Math.max(...alike.flatMap(({ row }) => [length(row.result), ...partsOf(row).slice(0, 1).map((/** @type {string[]} */ [name]) => length(name))]).filter(Number.isFinite), 0);
     const reach = REACH * Math.min(map.width, map.height);
     const unit = (map.box[1] - map.box[0]) / map.width;
     /** @type {Arrow[]} */
@@ -94,7 +101,7 @@ export class ArrowPicture {
       const moved = (/** @type {number[]} */ start, /** @type {number[]} */ v) => [start[0] + scale * v[0], start[1] - scale * (v[1] || 0)];
       if (!scale || !vector(row.result).every(Number.isFinite)) continue;
       let at = from;
-      row.parts.forEach((/** @type {string[]} */ [name, role], /** @type {number} */ i) => {
+      partsOf(row).forEach((/** @type {string[]} */ [name, role], /** @type {number} */ i) => {
         const to = moved(at, vector(name));
         const text = role === "kept" ? "memory" : role === "kept step" ? "last step" : role === "decay" ? "decay" : "";
         if (Math.hypot(to[0] - at[0], to[1] - at[1]) > 3) arrows.push({ line: label, text, color: this.colorOf(role), from: at, to, thick: 2.2, dotted: !i, small: true });
@@ -188,6 +195,7 @@ export class ArrowPicture {
     drawText(pen, note, 14, map.height - size, { color: palette.quiet, halo: palette.mapHigh, size: size * 0.92 });
     taken.push([0, map.height - size * 2, 22 + pen.measureText(note).width, map.height]);
     const along = arrows.flatMap(({ from: [x, y], to: end }) => Array.from({ length: 16 }, (_, k) => [x + ((end[0] - x) * k) / 15, y + ((end[1] - y) * k) / 15]));
+    along.push(...between(outline.places.filter((/** @type {any} */ _, /** @type {number} */ i) => outline.steps[i] < step)));
     this.labels(pen, map, arrows, size, taken, along);
     this.label(pen, map, `step ${step - 1}`, from, palette.quiet, size * 0.95, "", taken, along);
   }
@@ -244,8 +252,8 @@ export class ArrowPicture {
       return { ...spot, cost: spot.cost + 0.25 * distance };
     });
     const spot = spots.reduce((best, one) => (one.cost < best.cost ? one : best));
+    if (spot.cost >= 1000 || (!weight && spot.cost > 90)) return; // no place for it: its line names it
     taken.push(spot.box);
-    if (spot.cost >= 1000) return; // no place inside the map: its line names it
     drawText(pen, text, spot.cx, spot.cy, { color, halo: this.explorer.palette.mapHigh, size, weight, align: "center" });
   }
 
@@ -316,9 +324,13 @@ export class ArrowPicture {
       if (!whole) return;
       const right = whole.to[0] >= from[0];
       const ends = own.flatMap((one) => [one.from[0], one.to[0]]);
-      const x = right ? Math.min(...ends) - 10 : Math.max(...ends) + 10;
+      // Behind the arrow, or before it where there is no room.
+      pen.font = `bold ${size}px ${FONTS}`;
+      const wide = pen.measureText(label).width + 14;
+      const left = right ? Math.min(...ends) > wide : Math.max(...ends) + wide > map.width;
+      const x = left ? Math.min(...ends) - 10 : Math.max(...ends) + 10;
       pen.globalAlpha = this.hovered && this.hovered !== label ? 0.3 : 1;
-      drawText(pen, label, x, y, { color: whole.color, halo: palette.mapHigh, size, weight: "bold", align: right ? "right" : "left" });
+      drawText(pen, label, x, y, { color: whole.color, halo: palette.mapHigh, size, weight: "bold", align: left ? "right" : "left" });
       pen.globalAlpha = 1;
     });
     taken.push([0, floor - rows.length * 2 * size, map.width, map.height]);

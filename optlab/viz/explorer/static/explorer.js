@@ -427,7 +427,9 @@ export class Explorer extends Changes {
       this.updateWords();
     }
     const apart = this.view === "apart" && this.map;
-    if (apart && cursor) {
+    if (apart && !cursor) {
+      // a hovered line: only its arrow changes
+    } else if (apart) {
       const box = this.apart.box(this.map);
       if (box && box.join() !== this.map.box.join()) {
         this.lookBox ??= this.map.chosen;

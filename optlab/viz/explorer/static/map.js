@@ -397,7 +397,8 @@ export class MapDrawing {
       const px = this.x(tick);
       if (px < 90 || px > this.width - 24) return;
       const last = i === across.length - 1 || this.x(across[i + 1]) > this.width - 24;
-      drawText(pen, (last ? "x = " : "") + numberText(tick), px, this.height - size * 0.8, { ...style, align: "center" });
+      const edge = last && px > this.width - 3.2 * size; // the name of the axis stays inside
+      drawText(pen, (last ? "x = " : "") + numberText(tick), edge ? this.width - 5 : px, this.height - size * 0.8, { ...style, align: edge ? "right" : "center" });
     });
     const up = linearTicks(this.box[2], this.box[3], this.height / 90).filter((tick) => this.y(tick) > 3.2 * size && this.y(tick) < this.height - 1.8 * size);
     up.forEach((tick, i) => drawText(pen, (i === up.length - 1 ? (this.curve ? "loss " : "y = ") : "") + numberText(tick), this.width - 6, this.y(tick), { ...style, align: "right" }));
