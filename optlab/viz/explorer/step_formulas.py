@@ -23,7 +23,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from optlab.viz.style.text import format_number
 
@@ -302,36 +302,54 @@ def _with_operator(text: str) -> str:
 # Filling -----------------------------------------------------------------------------------------
 
 _GAP = re.compile(r"\{([+%~]?)([^}]+)\}")
+_STYLED = re.compile(r"(\*\*[^*]*\*\*|\^\[[^\]]*\])")
 
 
-def _filled(
-    template: str,
-    row: Row | None,
-    look_up: Callable[[str], float],
-    axis: str,
-    numbers: dict[str, float],
-) -> str:
-    """Fill the gaps of a template; put the numbers that appear into `numbers`."""
+class Piece(NamedTuple):
+    """A piece of a line: its text, the name of its number if it is one, and how it stands."""
+
+    text: str
+    name: str = ""
+    value: float = math.nan
+    bold: bool = False
+    raised: bool = False
+
+
+def pieces_of(
+    template: str, look_up: Callable[[str], float], axis: str = "", row: Row | None = None
+) -> list[Piece]:
+    """Fill the gaps of a template; those of a sum, if it is the template of a row, together."""
     together: dict[str, str] = {}
     if row is not None and row.parts:
         names = [name for name, _ in row.parts]
         parts, fine = [look_up(name) for name in names], row.role == "position"
         texts, total = written_sum(parts, look_up(row.result), fine=fine)
         together = {**dict(zip(names, texts, strict=True)), row.result: total}
+    found = []
+    for part in _STYLED.split(template):
+        bold, raised = part.startswith("**"), part.startswith("^[")
+        inside = part[2:-2] if bold else part[2:-1] if raised else part
+        at = 0
+        for gap in _GAP.finditer(inside):
+            found.append(Piece(inside[at : gap.start()], bold=bold, raised=raised))
+            at, how, name = gap.end(), gap[1], gap[2]
+            if name == "axis":
+                found.append(Piece(axis, bold=bold, raised=raised))
+                continue
+            value = look_up(name)
+            if how in ("%", "~"):
+                text = format_number(100 * value if how == "%" else value, 2)
+            else:
+                text = together.get(name) or format_number(value, DIGITS)
+            text = _with_operator(text) if how == "+" else text
+            found.append(Piece(text, name, value, bold, raised))
+        found.append(Piece(inside[at:], bold=bold, raised=raised))
+    return [piece for piece in found if piece.text]
 
-    def fill(match: re.Match[str]) -> str:
-        how, name = match[1], match[2]
-        if name == "axis":
-            return axis
-        value = numbers[name] = look_up(name)
-        if how == "%":
-            return format_number(100 * value, 2)
-        if how == "~":
-            return format_number(value, 2)
-        text = together.get(name) or format_number(value, DIGITS)
-        return _with_operator(text) if how == "+" else text
 
-    return _GAP.sub(fill, template).replace("**", "")
+def _as_text(pieces: Sequence[Piece]) -> str:
+    return "".join(f"^{one.text}" if one.raised and at and not pieces[at - 1].raised else one.text
+                   for at, one in enumerate(pieces))  # fmt: skip
 
 
 def shown_rows(rule: Rule, look_up: Callable[[str], float], each: Sequence[Any]) -> list[Row]:
@@ -362,18 +380,18 @@ def fill_rows(
     each = readers(rule, values)
     found = []
     for row in shown_rows(rule, each[0], each):
-        numbers: dict[str, float] = {}
-        text = _filled(row.template, row, each[coordinate], axis, numbers)
-        text = re.sub(r"\^\[([^\]]*)\]", r"^\1", text)
-        found.append((row.label.replace("{axis}", axis), text, numbers))
+        pieces = pieces_of(row.template, each[coordinate], axis, row)
+        numbers = {piece.name: piece.value for piece in pieces if piece.name}
+        found.append((row.label.replace("{axis}", axis), _as_text(pieces), numbers))
     return found
 
 
 def fill_notes(rule: Rule, values: Sequence[Mapping[str, float]]) -> tuple[list[str], list[str]]:
     """Return the notes of the rows that appear in a step, and the sentences about the step."""
     each = readers(rule, values)
-    notes = [_filled(row.note, None, each[0], "", {}) for row in shown_rows(rule, each[0], each)]
-    tips = [_filled(tip, None, each[0], "", {}) for on, tip in rule.tips if evaluate(on, each[0], each)]
+    read = each[0]
+    notes = [_as_text(pieces_of(row.note, read)) for row in shown_rows(rule, read, each)]
+    tips = [_as_text(pieces_of(tip, read)) for on, tip in rule.tips if evaluate(on, read, each)]
     return notes, tips
 
 

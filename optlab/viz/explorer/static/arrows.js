@@ -303,9 +303,11 @@ export class ArrowPicture {
     const reached = update ? update.to : [to[0], from[1]];
     line([reached[0], from[1]], [reached[0], jump ? from[1] : to[1]], selected.color, 1.6, [3, 3]);
     if (update) this.drawOne(pen, { ...update, to: [reached[0], from[1]] });
+    const above = from[1] - 1.1 * size; // the way back does not cover the way there
     if (jump) {
-      this.drawOne(pen, { line: jump.label, text: jump.label, color: this.colorOf("wrapper"), from: reached, to: [to[0], from[1]], thick: 3.4 });
-      line([to[0], from[1]], to, this.colorOf("wrapper"), 1.6, [3, 3]);
+      line([reached[0], from[1]], [reached[0], above], this.colorOf("wrapper"), 1.6, [3, 3]);
+      this.drawOne(pen, { line: jump.label, text: jump.label, color: this.colorOf("wrapper"), from: [reached[0], above], to: [to[0], above], thick: 3.4 });
+      line([to[0], above], to, this.colorOf("wrapper"), 1.6, [3, 3]);
     }
     drawMarker(pen, "circle", from[0], from[1], 13, palette.paper, selected.color, 3);
     drawMarker(pen, selected.style.marker, to[0], to[1], 15, selected.color, palette.paper, 1.5);
@@ -313,6 +315,7 @@ export class ArrowPicture {
     const along = [a, b].flatMap((end) => Array.from({ length: 14 }, (_, k) => [from[0] + ((end[0] - from[0]) * k) / 13, from[1] + ((end[1] - from[1]) * k) / 13]));
     for (const [px, y] of map.curvePoints(x0, x1, 60)) along.push([map.x(px), map.y(y)]);
     for (let k = 0; k < 12; k++) along.push([from[0] + ((reached[0] - from[0]) * k) / 11, from[1]], [reached[0], from[1] + ((to[1] - from[1]) * k) / 11]);
+    if (jump) for (let k = 0; k < 12; k++) along.push([reached[0] + ((to[0] - reached[0]) * k) / 11, above]);
     rows.forEach((label, i) => {
       const y = floor - (rows.length - 1 - i) * 2 * size;
       const own = parts.filter((one) => one.line === label);
@@ -335,7 +338,7 @@ export class ArrowPicture {
     });
     taken.push([0, floor - rows.length * 2 * size, map.width, map.height]);
     if (update) this.label(pen, map, "update", [(from[0] + reached[0]) / 2, from[1]], update.color, size, "bold", taken, along);
-    if (jump) this.label(pen, map, jump.label, [(to[0] + reached[0]) / 2, from[1]], this.colorOf("wrapper"), size, "bold", taken, along);
+    if (jump) this.label(pen, map, jump.label, [(to[0] + reached[0]) / 2, above], this.colorOf("wrapper"), size, "bold", taken, along);
     this.label(pen, map, `tangent: slope ${numberText(slope)}`, slope * (b[1] - a[1]) && b[1] < a[1] ? b : a, palette.quiet, size * 0.95, "", taken, along);
     this.label(pen, map, `step ${step - 1}`, from, palette.quiet, size * 0.95, "", taken, along);
   }
