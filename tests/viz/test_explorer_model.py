@@ -8,10 +8,10 @@ import pytest
 
 import optlab as ol
 from optlab.optimizer import Optimizer
-from optlab.viz.explorer import step_formulas as formulas
 from optlab.viz.explorer.presets import PRESETS
 from optlab.viz.explorer.runs import LADDER, best_of
 from optlab.viz.explorer.state import State, optimizer_classes, usual_template
+from optlab.viz.explorer.step_rules import rule_of
 
 SVG = "http://www.w3.org/2000/svg"  # a name, not an address to fetch
 VARIANTS = {
@@ -333,8 +333,8 @@ def test_a_subclass_with_a_rule_of_its_own_gets_the_generic_rows():
         def update(self, p, g, s, h, c):
             return super().update(p, 2 * g, s, h, c)
 
-    rows = formulas.rule_of(Mine(), ["moment1"], ["root"]).rows
-    assert [row.label for row in rows] == ["gradient", "moment1", "root", "update", "new {axis}"]
+    rows = rule_of(Mine(), ["moment1"], ["root"]).rows
+    assert [row.label for row in rows] == ["−gradient", "moment1", "root", "update", "new {axis}"]
 
 
 class TestBadStates:

@@ -6,11 +6,6 @@ import { ArrowPicture, partsOf } from "./arrows.js";
 import { angleBetween, valuesOf } from "./engine.js";
 import { linesOf, readersOf, tipsOf } from "./formulas.js";
 
-/** Which color the roles of lines and of parts of a sum have, and how strong it is. */
-const COLORS = /** @type {Record<string, [string, number]>} */ ({
-  gradient: ["ink", 1], memory: ["memory", 1], kept: ["memory", 0.42], scale: ["scale", 1], decay: ["decay", 1], wrapper: ["wrapper", 1],
-  update: ["own", 1], step: ["own", 0.6], "kept step": ["own", 0.42], mean: ["quiet", 1], "kept mean": ["quiet", 0.42], noise: ["quiet", 1], target: ["quiet", 1],
-});
 /** Colors nearer than this, in RGB, cannot be told apart on a thin arrow. */
 const ALIKE = 60;
 
@@ -39,8 +34,8 @@ export class TakeApart extends ArrowPicture {
   /** The color of a role; one that the optimizer itself has is changed for another.
    * @param {string} role */
   colorOf(role) {
-    const { palette, selected } = this.explorer;
-    const [name] = COLORS[role] || ["quiet"];
+    const { palette, selected, options } = this.explorer;
+    const [name] = options.lines[role] || ["quiet"];
     if (name === "own") return selected.color;
     if (["ink", "quiet"].includes(name) || !near(palette[name], selected.color)) return palette[name];
     const changed = ["memory", "scale", "decay", "wrapper"].filter((one) => near(palette[one], selected.color));
@@ -50,7 +45,7 @@ export class TakeApart extends ArrowPicture {
 
   /** @param {string} role */
   strengthOf(role) {
-    return (COLORS[role] || ["", 1])[1];
+    return (this.explorer.options.lines[role] || ["", 1])[1];
   }
 
   /** The step that is shown, at least the first. */
