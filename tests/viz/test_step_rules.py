@@ -180,7 +180,8 @@ def test_numbers_have_the_sign_of_the_step(models, name):
 @pytest.mark.parametrize("name", ALL)
 def test_notes_are_whole_sentences(models, name):
     for step in SHOWN:
-        for text in sum(models(name).step_notes(name, step), []):
+        notes, tips = models(name).step_notes(name, step)
+        for text in (*notes, *tips):
             assert "{" not in text
             assert "not a number" not in text
 

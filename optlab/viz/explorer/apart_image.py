@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 from matplotlib.textpath import text_to_path
 
@@ -219,7 +219,9 @@ def _draw_lines(canvas: _Canvas, step: _Step, left: int) -> None:
         for read, middle, axis in zip(step.read, middles, step.model.axes, strict=True):
             if row.bars:
                 canvas.line([middle, middle], [y, y + tall], palette["frame"])
-            _write_pieces(canvas, step, row, pieces_of(row.template, read, axis, row), middle, y + 17)
+            _write_pieces(
+                canvas, step, row, pieces_of(row.template, read, axis, row), middle, y + 17
+            )
             if row.bars:
                 scale = row.label if row.bars == "own" else row.bars
                 _draw_bars(canvas, step, row, read, largest.get(scale, 0.0), middle, y + 30, across)
@@ -265,8 +267,11 @@ def _draw_bars(
         at, wide = middle + half * min(start, end) / largest, half * abs(end - start) / largest
         outline = role == "scale"
         face = theme.paled(color, 0.84 if outline else 1 - strength)
-        canvas.box(at, top, max(wide, 1.0), tall, facecolor=face, zorder=3,
-                   edgecolor=color if outline else "none", linewidth=1.4 * PIXEL * outline)  # fmt: skip
+        edge = color if outline else "none"
+        line = 1.4 * PIXEL if outline else 0.0
+        canvas.box(
+            at, top, max(wide, 1.0), tall, facecolor=face, edgecolor=edge, linewidth=line, zorder=3
+        )
 
     start = 0.0
     for name, role in _parts(row):
@@ -279,9 +284,7 @@ def _draw_bars(
 # The picture -------------------------------------------------------------------------------------
 
 
-def _draw_picture(
-    canvas: _Canvas, step: _Step, place: tuple[float, float, float, float]
-) -> None:
+def _draw_picture(canvas: _Canvas, step: _Step, place: tuple[float, float, float, float]) -> None:
     """Draw the arrows over the part of the surface around the step."""
     left, top, width, height = place
     update, start = step.vector("update"), step.path[step.number - 1]
@@ -305,6 +308,7 @@ def _draw_picture(
     else:
         _draw_ground(step, box, start, unit, width, height)
         at = middle
+
         def pixel(point: np.ndarray) -> tuple[float, float]:
             shift = (point - start) / unit
             return middle[0] + float(shift[0]), middle[1] - float(shift[1])
@@ -385,7 +389,7 @@ def _draw_arrows(
     place: tuple[float, float, float, float], flat: bool,
 ) -> None:  # fmt: skip
     """Draw the arrows from the start of the step, and their names where there is room."""
-    left, top, width, height = place
+    _left, top, width, height = place
     drawn = [row for row in step.rows if row.arrow and row.role != "wrapper"]
     chosen = drawn[:1]
     for role in ("gradient", "memory", "update"):

@@ -23,6 +23,7 @@ from optlab.viz.style import theme
 APP = browser.App("optlab-explorer", Path(__file__).parent / "static" / "explorer.js")
 _STYLES = 64
 
+
 def browser_options() -> dict[str, Any]:
     """Return the constant options of the browser: menus, their texts, and colors."""
     surfaces = []

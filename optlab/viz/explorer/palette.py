@@ -31,8 +31,8 @@ LINE_COLORS: dict[str, tuple[str, float]] = {
     "step": ("own", 0.6), "kept step": ("own", 0.42), "mean": ("quiet", 1),
     "kept mean": ("quiet", 0.42), "noise": ("quiet", 1), "target": ("quiet", 1),
 }  # fmt: skip
-"""The color of each role of a line or of a part of a sum, and how strong it is; "own" is that of the
-optimizer."""
+"""The color of each role of a line or of a part of a sum, and how strong it is; "own" is that of
+the optimizer."""
 
 _CHANGED = ("memory", "scale", "decay", "wrapper")
 _ALIKE = 60

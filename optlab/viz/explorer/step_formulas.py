@@ -7,8 +7,8 @@ with the trace.
 A template has names in braces: ``p``, ``p.new``, ``update``, ``t``, ``h.*`` (hyper-parameters),
 ``old.*`` and ``new.*`` (slots before and after the step), ``term.*`` (named terms) and ``d.*``
 (derived, from an expression of the rule). ``{+name}`` writes the sign as an operator,
-``{%name}`` a percentage, ``{~name}`` two digits, ``{axis}`` the name of the coordinate. ``**`` prints bold and names the
-result of the line, ``^[...]`` raises.
+``{%name}`` a percentage, ``{~name}`` two digits, ``{axis}`` the name of the coordinate. ``**``
+prints bold and names the result of the line, ``^[...]`` raises.
 
 An expression is written as in Python, such as ``sqrt(new.moment2) + h.epsilon``; functions are
 those of `parsed`. Lines show the direction in which the optimizer goes: minus the gradient, minus
@@ -22,7 +22,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 from optlab.viz.style.text import format_number
@@ -218,16 +218,17 @@ def evaluate(
         name, most, factor = arguments
         found = 1.0
         for k in range(1, int(evaluate(most, look_up, coordinates)) + 1):
-            found *= evaluate(
-                factor, lambda one, k=k: k if one == name else look_up(one), coordinates
-            )
+            bound: Mapping[str, float] = {name: k}
+            found *= evaluate(factor, partial(_bound, bound, look_up), coordinates)
         return found
     return _OPERATORS[operator](*(evaluate(one, look_up, coordinates) for one in arguments))
 
 
-def readers(
-    rule: Rule, values: Sequence[Mapping[str, float]]
-) -> list[Callable[[str], float]]:
+def _bound(bound: Mapping[str, float], look_up: Callable[[str], float], name: str) -> float:
+    return bound[name] if name in bound else look_up(name)
+
+
+def readers(rule: Rule, values: Sequence[Mapping[str, float]]) -> list[Callable[[str], float]]:
     """Return for each coordinate a function that reads a number of the step by its name."""
 
     def reader(known: Mapping[str, float]) -> Callable[[str], float]:

@@ -8,10 +8,8 @@ the optimizer goes, so all numbers of gradients and memories have the sign of a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from optlab.lab import ConjugateGradient, Newton, SteepestDescent
-from optlab.nn.clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue
 from optlab.optimizer import (
     ASGD,
     LBFGS,
@@ -21,15 +19,12 @@ from optlab.optimizer import (
     Adam,
     Adamax,
     AdamW,
-    Averaged,
     DecayedAdagrad,
     Dpsgd,
-    ExponentialMovingAverage,
     Ftrl,
     Lamb,
     LarsMomentum,
     Lion,
-    LookAhead,
     Momentum,
     Muon,
     NAdam,
@@ -38,135 +33,57 @@ from optlab.optimizer import (
     RMSProp,
     Rprop,
 )
-from optlab.optimizer.regularizer import L1Decay, L2Decay
 from optlab.optimizer.wrappers import layers_of
 from optlab.viz.explorer.presets import AdamWithoutCorrection
-from optlab.viz.explorer.step_formulas import Expression, Row, Rule, parsed
-
-_ALIKE, _UPDATE, _OWN = "alike", "update", "own"
-_NEGLIGIBLE = "5e-5"  # of a number with four digits
-
-
-def _rule(
-    rows: Sequence[Row],
-    derived: dict[str, str],
-    update: str = "",
-    computed: dict[str, str] | None = None,
-    tips: Sequence[tuple[str, str]] = (),
-) -> Rule:
-    """Build a rule from expressions written as text."""
-    more = {**(computed or {}), **({"update": update} if update else {})}
-    return Rule(
-        tuple(rows),
-        {name: parsed(text) for name, text in {**_COMMON, **derived}.items()},
-        {name: parsed(text) for name, text in more.items()},
-        tuple((parsed(on), tip) for on, tip in tips),
-    )
-
-
-_COMMON = {"raw": "-raw", "down": "-g"}
-
-
-# The lines ---------------------------------------------------------------------------------------
-
-_GRADIENT = Row(
-    "−gradient", "**{d.raw}**", "−g", "straight downhill", "gradient", _ALIKE, arrow=True
+from optlab.viz.explorer.step_adam import ADAM, ADAMAX, ADAMW, LAMB, NADAM, RADAM, UNCORRECTED
+from optlab.viz.explorer.step_formulas import Row, Rule, parsed
+from optlab.viz.explorer.step_lines import (
+    ALIKE,
+    DECAYS,
+    GRADIENT,
+    MOVED,
+    NEGLIGIBLE,
+    OWN,
+    PLAIN_QUOTIENT,
+    SQUARES,
+    STARTED_AT_ZERO,
+    TYPICAL,
+    UPDATE,
+    decay_line,
+    memory_line,
+    rule_from,
+    scale_lines,
+    update_line,
 )
-_MOVED = Row(
-    "new {axis}", "{axis}: {p} → **{p.new}**", role="position",
-    parts=(("p", ""), ("update", "")),
-)  # fmt: skip
-
-
-def _on(text: str) -> Expression:
-    return parsed(text)
-
-
-def _update(
-    template: str, note: str, where: str = "1", parts: tuple[tuple[str, str], ...] = ()
-) -> Row:
-    return Row(
-        "update", f"{template} = **{{update}}**", "Δ", note, "update", _UPDATE, parts,
-        _on(where), arrow=True,
-    )  # fmt: skip
-
-
-def _memory(
-    note: str,
-    symbol: str,
-    *,
-    label: str = "momentum",
-    where: str = "1",
-    kept: str = "d.kept",
-    result: str = "d.memory",
-) -> Row:
-    """Return the line of a memory: what it has kept, and what is new."""
-    return Row(
-        label, f"{{{kept}}} {{+d.fresh}} = **{{{result}}}**", symbol, note, "memory", _ALIKE,
-        ((kept, "kept"), ("d.fresh", "gradient")), _on(where), arrow=True,
-    )  # fmt: skip
-
-
-def _scale(
-    inside: str, symbol: str, note: str, *, epsilon: bool = True, where: str = "1"
-) -> tuple[Row, ...]:
-    """Return the line of a divisor; epsilon appears in it where it is not negligible."""
-
-    def row(more: str, symbol: str, on: str) -> Row:
-        template = f"{inside}{more} = **{{d.scale}}**"
-        return Row("scale", template, symbol, note, "scale", _ALIKE, where=_on(on))
-
-    if not epsilon:
-        return (row("", symbol, where),)
-    counts = f"(h.epsilon > {_NEGLIGIBLE} * d.scale)"
-    return (
-        row("", symbol, f"({where}) and not {counts}"),
-        row(" + {h.epsilon}", f"{symbol} + ε", f"({where}) and {counts}"),
-    )
-
-
-def _decay(setting: str, where: str) -> Row:
-    return Row(
-        "weight decay",
-        f"{{h.learning_rate}} · {{{setting}}} · {{d.back}} = **{{d.decay}}**",
-        "", "rate · decay · −x, a pull towards 0", "decay", _UPDATE, where=_on(where),
-    )  # fmt: skip
-
-
-_SQUARES = "√({d.squares} + {d.square})"
-_QUOTIENT = "{h.learning_rate} · {d.memory} ÷ {d.scale}"
-_PLAIN_QUOTIENT = "{h.learning_rate} · {d.down} ÷ {d.scale}"
-_STARTED_AT_ZERO = "typical size of g; it started at 0 and is still too small"
-_TYPICAL = "typical size of g so far"
-
+from optlab.viz.explorer.step_surroundings import WRAPPER_TERMS, lines_after, with_lines_before
 
 # Gradient and momentum ---------------------------------------------------------------------------
 
-_SGD = _rule(
-    (_GRADIENT, _update("{h.learning_rate} · {d.down}", "rate · −g"), _MOVED),
+_SGD = rule_from(
+    (GRADIENT, update_line("{h.learning_rate} · {d.down}", "rate · −g"), MOVED),
     {},
     "-(h.learning_rate * g)",
 )
 
 _RESCALED = Row(
     "rescaled", "{h.rescale_grad} · {d.given} = **{d.down}**", "−g", "the gradient times a number",
-    "gradient", _ALIKE, where=_on("not (1 - h.rescale_grad) * (1 - h.rescale_grad) < 1e-30"),
+    "gradient", ALIKE, where=parsed("not (1 - h.rescale_grad) * (1 - h.rescale_grad) < 1e-30"),
     arrow=True,
 )  # fmt: skip
 
-_MOMENTUM = _rule(
+_MOMENTUM = rule_from(
     (
-        _GRADIENT,
+        GRADIENT,
         _RESCALED,
-        _memory("{h.momentum} of its memory, and all of −g", "−v"),
-        _memory(
+        memory_line("{h.momentum} of its memory, and all of −g", "−v"),
+        memory_line(
             "looks ahead: {h.momentum} of the new momentum, and −g once more",
             "−(g + μv)", label="look ahead", where="h.use_nesterov",
             kept="d.ahead_kept", result="d.ahead",
         ),
-        _update("{h.learning_rate} · {d.memory}", "rate · momentum", "not h.use_nesterov"),
-        _update("{h.learning_rate} · {d.ahead}", "rate · look ahead", "h.use_nesterov"),
-        _MOVED,
+        update_line("{h.learning_rate} · {d.memory}", "rate · momentum", "not h.use_nesterov"),
+        update_line("{h.learning_rate} · {d.ahead}", "rate · look ahead", "h.use_nesterov"),
+        MOVED,
     ),
     {
         "given": "-g",
@@ -180,24 +97,24 @@ _MOMENTUM = _rule(
     "h.learning_rate * (d.ahead if h.use_nesterov else d.memory)",
 )  # fmt: skip
 
-_ASGD = _rule(
+_ASGD = rule_from(
     (
-        _GRADIENT,
-        _memory(
+        GRADIENT,
+        memory_line(
             "mean of the last gradients of {d.seen} batches: this one’s replaces its old one",
             "−d", label="mean", where="h.batch_num > 1",
         ),
-        _update("{h.learning_rate} · {d.down}", "rate · −g: there is one batch",
+        update_line("{h.learning_rate} · {d.down}", "rate · −g: there is one batch",
                 "not h.batch_num > 1 and not d.decays"),
-        _update("{h.learning_rate} · {d.memory}", "rate · mean",
+        update_line("{h.learning_rate} · {d.memory}", "rate · mean",
                 "h.batch_num > 1 and not d.decays"),
         Row("weight decay", "{h.learning_rate} · {d.pull} = **{d.decay}**", "",
-            "rate · decay · −x, a pull towards 0", "decay", _UPDATE, where=_on("d.decays")),
+            "rate · decay · −x, a pull towards 0", "decay", UPDATE, where=parsed("d.decays")),
         Row("step", "{h.learning_rate} · {d.memory} = **{d.step}**", "", "rate · mean", "step",
-            _UPDATE, where=_on("d.decays")),
-        _update("{d.step} {+d.decay}", "step + weight decay", "d.decays",
+            UPDATE, where=parsed("d.decays")),
+        update_line("{d.step} {+d.decay}", "step + weight decay", "d.decays",
                 (("d.step", "step"), ("d.decay", "decay"))),
-        _MOVED,
+        MOVED,
     ),
     {
         "seen": "min(t, h.batch_num)",
@@ -212,20 +129,20 @@ _ASGD = _rule(
     "d.step + d.decay",
 )  # fmt: skip
 
-_LARS = _rule(
+_LARS = rule_from(
     (
-        _GRADIENT,
+        GRADIENT,
         _RESCALED,
         Row("with decay", "{d.down} {+d.pull} = **{d.pulled}**", "−(g + λx)",
-            "{h.lars_weight_decay} of −x is added", "gradient", _ALIKE,
-            (("d.down", "gradient"), ("d.pull", "decay")), _on("h.lars_weight_decay")),
+            "{h.lars_weight_decay} of −x is added", "gradient", ALIKE,
+            (("d.down", "gradient"), ("d.pull", "decay")), parsed("h.lars_weight_decay")),
         Row("share", "{h.lars_coeff} · {d.size} ÷ {d.slope} = **{d.share}**", "",
             "size of the point ÷ size of the gradient, decay included", "scale", "",
-            where=_on("h.lars_weight_decay > 0 and d.both")),
-        _update("{d.step_kept} {+d.step_fresh}",
+            where=parsed("h.lars_weight_decay > 0 and d.both")),
+        update_line("{d.step_kept} {+d.step_fresh}",
                 "{h.momentum} of the last step, and {h.learning_rate} · share · −(g + λx)", "1",
                 (("d.step_kept", "kept step"), ("d.step_fresh", "gradient"))),
-        _MOVED,
+        MOVED,
     ),
     {
         "given": "-g",
@@ -243,18 +160,18 @@ _LARS = _rule(
 )  # fmt: skip
 
 _LION_WHERE = "h.weight_decay > 0"
-_LION = _rule(
+_LION = rule_from(
     (
-        _GRADIENT,
-        _memory("{h.beta1} of memory, {d.share1} of −g", "−c", label="direction"),
+        GRADIENT,
+        memory_line("{h.beta1} of memory, {d.share1} of −g", "−c", label="direction"),
         Row("step", "{h.learning_rate} · sign({d.memory}) = **{d.step}**", "", "rate · sign",
-            "step", _UPDATE, where=_on(_LION_WHERE)),
-        _decay("h.weight_decay", _LION_WHERE),
-        _update("{h.learning_rate} · sign({d.memory})",
+            "step", UPDATE, where=parsed(_LION_WHERE)),
+        decay_line("h.weight_decay", _LION_WHERE),
+        update_line("{h.learning_rate} · sign({d.memory})",
                 "only the sign counts: each axis moves by the rate", f"not {_LION_WHERE}"),
-        _update("{d.step} {+d.decay}", "step + weight decay", _LION_WHERE,
+        update_line("{d.step} {+d.decay}", "step + weight decay", _LION_WHERE,
                 (("d.step", "step"), ("d.decay", "decay"))),
-        _MOVED,
+        MOVED,
     ),
     {
         "share1": "1 - h.beta1",
@@ -267,20 +184,20 @@ _LION = _rule(
         "decay": "-(h.learning_rate * h.weight_decay * p)",
     },
     "d.step + d.decay",
-    tips=(("1", "The memory itself keeps {h.beta2} of what it was; of this gradient it takes "
-           "{%d.share2} %."),),
+    tips=(("1", ("The memory itself keeps {h.beta2} of what it was; of this gradient it takes "
+           "{%d.share2} %.")),),
 )  # fmt: skip
 
 
 # Divided by a size -------------------------------------------------------------------------------
 
-_ADAGRAD = _rule(
+_ADAGRAD = rule_from(
     (
-        _GRADIENT,
-        *_scale("√({d.squares} + {d.square})", "√s",
+        GRADIENT,
+        *scale_lines("√({d.squares} + {d.square})", "√s",
                 "root of the sum of all g² so far: it never shrinks"),
-        _update(_PLAIN_QUOTIENT, "rate · −g ÷ scale"),
-        _MOVED,
+        update_line(PLAIN_QUOTIENT, "rate · −g ÷ scale"),
+        MOVED,
     ),
     {
         "squares": "old.moment",
@@ -290,13 +207,13 @@ _ADAGRAD = _rule(
     "-(h.learning_rate * g / d.scale)",
 )  # fmt: skip
 
-_DECAYED_ADAGRAD = _rule(
+_DECAYED_ADAGRAD = rule_from(
     (
-        _GRADIENT,
-        *_scale(_SQUARES, "√s", _STARTED_AT_ZERO, where="h.decay**t > 0.05"),
-        *_scale(_SQUARES, "√s", _TYPICAL, where="not h.decay**t > 0.05"),
-        _update(_PLAIN_QUOTIENT, "rate · −g ÷ scale"),
-        _MOVED,
+        GRADIENT,
+        *scale_lines(SQUARES, "√s", STARTED_AT_ZERO, where="h.decay**t > 0.05"),
+        *scale_lines(SQUARES, "√s", TYPICAL, where="not h.decay**t > 0.05"),
+        update_line(PLAIN_QUOTIENT, "rate · −g ÷ scale"),
+        MOVED,
     ),
     {
         "squares": "h.decay * old.moment",
@@ -306,34 +223,34 @@ _DECAYED_ADAGRAD = _rule(
     "-(h.learning_rate * g / d.scale)",
 )
 
-_EPSILON_INSIDE = f"(h.epsilon > {_NEGLIGIBLE} * d.scale * d.scale)"
+_EPSILON_INSIDE = f"(h.epsilon > {NEGLIGIBLE} * d.scale * d.scale)"
 
 
 def _inside(note: str, where: str) -> tuple[Row, ...]:
     """Return the line of a divisor with epsilon under the root."""
     return (
-        Row("scale", f"{_SQUARES} = **{{d.scale}}**", "√s", note, "scale", _ALIKE,
-            where=_on(f"({where}) and not {_EPSILON_INSIDE}")),
+        Row("scale", f"{SQUARES} = **{{d.scale}}**", "√s", note, "scale", ALIKE,
+            where=parsed(f"({where}) and not {_EPSILON_INSIDE}")),
         Row("scale", "√({d.squares} + {d.square} + {h.epsilon}) = **{d.scale}**", "√(s + ε)", note,
-            "scale", _ALIKE, where=_on(f"({where}) and {_EPSILON_INSIDE}")),
+            "scale", ALIKE, where=parsed(f"({where}) and {_EPSILON_INSIDE}")),
     )  # fmt: skip
 
 
-_RMSPROP = _rule(
+_RMSPROP = rule_from(
     (
-        _GRADIENT,
-        *_inside(_STARTED_AT_ZERO, "not h.centered and h.rho**t > 0.05"),
-        *_inside(_TYPICAL, "not h.centered and not h.rho**t > 0.05"),
+        GRADIENT,
+        *_inside(STARTED_AT_ZERO, "not h.centered and h.rho**t > 0.05"),
+        *_inside(TYPICAL, "not h.centered and not h.rho**t > 0.05"),
         Row("mean", "{d.mean_kept} {+d.mean_fresh} = **{d.mean}**", "−m",
-            "mean of −g, which the scale leaves out", "mean", _ALIKE,
-            (("d.mean_kept", "kept mean"), ("d.mean_fresh", "gradient")), _on("h.centered")),
+            "mean of −g, which the scale leaves out", "mean", ALIKE,
+            (("d.mean_kept", "kept mean"), ("d.mean_fresh", "gradient")), parsed("h.centered")),
         Row("scale", "√({d.spread} + {h.epsilon}) = **{d.scale}**", "√(s − m² + ε)",
-            "how far g spreads around its mean", "scale", _ALIKE, where=_on("h.centered")),
-        _update(_PLAIN_QUOTIENT, "rate · −g ÷ scale", "not h.momentum"),
-        _update("{d.step_kept} {+d.step_fresh}",
+            "how far g spreads around its mean", "scale", ALIKE, where=parsed("h.centered")),
+        update_line(PLAIN_QUOTIENT, "rate · −g ÷ scale", "not h.momentum"),
+        update_line("{d.step_kept} {+d.step_fresh}",
                 "{h.momentum} of the last step, and {h.learning_rate} · −g ÷ scale", "h.momentum",
                 (("d.step_kept", "kept step"), ("d.step_fresh", "gradient"))),
-        _MOVED,
+        MOVED,
     ),
     {
         "squares": "h.rho * old.mean_square",
@@ -349,16 +266,16 @@ _RMSPROP = _rule(
     "-new.momentum",
 )  # fmt: skip
 
-_ADADELTA = _rule(
+_ADADELTA = rule_from(
     (
-        _GRADIENT,
+        GRADIENT,
         Row("scale", "√({d.squares} + {d.square} + {h.epsilon}) = **{d.scale}**", "√(a + ε)",
-            _TYPICAL, "scale", _ALIKE),
+            TYPICAL, "scale", ALIKE),
         Row("past steps", "√({old.avg_squared_update} + {h.epsilon}) = **{d.typical}**",
-            "√(u + ε)", "typical size of its own steps so far", "step", _OWN),
-        _update("{h.learning_rate} · {d.typical} · {d.down} ÷ {d.scale}",
+            "√(u + ε)", "typical size of its own steps so far", "step", OWN),
+        update_line("{h.learning_rate} · {d.typical} · {d.down} ÷ {d.scale}",
                 "rate · past steps · −g ÷ scale"),
-        _MOVED,
+        MOVED,
     ),
     {
         "squares": "h.rho * old.avg_squared_grad",
@@ -369,18 +286,18 @@ _ADADELTA = _rule(
     "-(h.learning_rate * d.typical * g / d.scale)",
 )  # fmt: skip
 
-_RPROP = _rule(
+_RPROP = rule_from(
     (
-        _GRADIENT,
+        GRADIENT,
         Row("own rate", "{d.factor} · {d.old_rate} = **{new.rates}**", "r",
-            "× {h.etas.1} where g keeps its sign, × {h.etas.0} where it flips", "scale", _UPDATE,
-            where=_on("not d.limited")),
+            "× {h.etas.1} where g keeps its sign, × {h.etas.0} where it flips", "scale", UPDATE,
+            where=parsed("not d.limited")),
         Row("own rate", "{d.factor} · {d.old_rate}, within limits = **{new.rates}**", "r",
             "× {h.etas.1} where g keeps its sign, × {h.etas.0} where it flips; from "
-            "{h.learning_rate_range.0} to {h.learning_rate_range.1}", "scale", _UPDATE,
-            where=_on("d.limited")),
-        _update("{d.sign} · {new.rates}", "sign of −g · own rate; 0 just after a flip"),
-        _MOVED,
+            "{h.learning_rate_range.0} to {h.learning_rate_range.1}", "scale", UPDATE,
+            where=parsed("d.limited")),
+        update_line("{d.sign} · {new.rates}", "sign of −g · own rate; 0 just after a flip"),
+        MOVED,
     ),
     {
         "agree": "sign(g) * sign(old.previous)",
@@ -395,261 +312,27 @@ _RPROP = _rule(
 )  # fmt: skip
 
 
-# Adam and its relatives --------------------------------------------------------------------------
-
-_ADAM_PARTS = {
-    "weight1": "1 - h.beta1**t",
-    "weight2": "1 - h.beta2**t",
-    "share1": "1 - h.beta1",
-    "kept": "-(h.beta1 * old.moment1) / d.weight1",
-    "fresh": "-((1 - h.beta1) * g) / d.weight1",
-    "memory": "-new.moment1 / d.weight1",
-    "squares": "h.beta2 * old.moment2 / d.weight2",
-    "square": "(1 - h.beta2) * g * g / d.weight2",
-    "scale": "sqrt(new.moment2 / d.weight2) + h.epsilon",
-}
-_EARLY = "h.beta1**t > 5e-4"
-_ADAM_MEMORY = (
-    _memory(
-        "{h.beta1} of memory, {d.share1} of −g, both ÷ (1 − {h.beta1}^[{t}])", "−m̂", where=_EARLY
-    ),
-    _memory("{h.beta1} of memory, {d.share1} of −g", "−m̂", where=f"not {_EARLY}"),
-)
-_ADAM_SCALE = (
-    *_scale(_SQUARES, "√v̂", "typical size of g so far, ÷ √(1 − {h.beta2}^[{t}])",
-            where="h.beta2**t > 5e-4"),
-    *_scale(_SQUARES, "√v̂", _TYPICAL, where="not h.beta2**t > 5e-4"),
-)  # fmt: skip
-_CORRECTION = (
-    "d.ratio > 1.05 or d.ratio < 0.95",
-    "Bias correction: the memories started at 0 and hold {%d.weight1} % and {%d.weight2} % of their "
-    "weight by now. Without it this step would be {~d.ratio} times as long.",
-)
-_RATIO = "norm(new.moment1 / (sqrt({size}) + h.epsilon)) / norm(d.memory / d.scale)"
-
-_ADAM = _rule(
-    (
-        _GRADIENT,
-        *_ADAM_MEMORY,
-        *(
-            row
-            for plain in _ADAM_SCALE
-            for row in (
-                Row(plain.label, plain.template, plain.symbol, plain.note, "scale", _ALIKE,
-                    where=["if", "h.amsgrad", 0, plain.where]),
-            )
-        ),
-        *_scale("√max({d.largest}, {d.newest})", "√max v̂",
-                "largest typical size of g so far: it never shrinks", where="h.amsgrad"),
-        _update(_QUOTIENT, "rate · momentum ÷ scale"),
-        _MOVED,
-    ),
-    {
-        **_ADAM_PARTS,
-        "size": "new.moment2_max if h.amsgrad else new.moment2",
-        "largest": "old.moment2_max / d.weight2",
-        "newest": "new.moment2 / d.weight2",
-        "scale": "sqrt(d.size / d.weight2) + h.epsilon",
-        "ratio": _RATIO.format(size="d.size"),
-    },
-    "h.learning_rate * d.memory / d.scale",
-    tips=(_CORRECTION,),
-)  # fmt: skip
-
-_UNCORRECTED = _rule(
-    (
-        _GRADIENT,
-        _memory("{h.beta1} of memory, {d.share1} of −g, not corrected", "−m"),
-        *_scale(_SQUARES, "√v", "size of g; it started at 0 and is not corrected"),
-        _update(_QUOTIENT, "rate · momentum ÷ scale"),
-        _MOVED,
-    ),
-    {
-        "share1": "1 - h.beta1",
-        "weight1": "1 - h.beta1**t",
-        "weight2": "1 - h.beta2**t",
-        "kept": "-(h.beta1 * old.moment1)",
-        "fresh": "-((1 - h.beta1) * g)",
-        "memory": "-new.moment1",
-        "squares": "h.beta2 * old.moment2",
-        "square": "(1 - h.beta2) * g * g",
-        "scale": "sqrt(new.moment2) + h.epsilon",
-        "ratio": "norm(d.memory / d.scale) / norm(d.memory / d.weight1 / "
-        "(sqrt(new.moment2 / d.weight2) + h.epsilon))",
-    },
-    "h.learning_rate * d.memory / d.scale",
-    tips=(
-        (
-            "d.ratio > 1.05 or d.ratio < 0.95",
-            "The memories started at 0 and hold {%d.weight1} % and {%d.weight2} % of their weight "
-            "by now. Uncorrected, this step is {~d.ratio} times as long as Adam’s.",
-        ),
-    ),
-)
-
-_DECAYS = "h.weight_decay > 0"
-
-
-def _unless_decaying(row: Row) -> Row:
-    """Return an update line of Adam for AdamW without decay."""
-    where = ["if", parsed(_DECAYS), 0, row.where]
-    return Row(row.label, row.template, row.symbol, row.note, row.role, row.bars, row.parts,
-               where, row.arrow)  # fmt: skip
-
-
-_ADAMW = Rule(
-    (
-        *_ADAM.rows[:-2],
-        Row("Adam’s step", f"{_QUOTIENT} = **{{d.step}}**", "", "rate · momentum ÷ scale", "step",
-            _UPDATE, where=_on(_DECAYS)),
-        _decay("h.weight_decay", _DECAYS),
-        _unless_decaying(_ADAM.rows[-2]),
-        _update("{d.step} {+d.decay}", "step + weight decay", _DECAYS,
-                (("d.step", "step"), ("d.decay", "decay"))),
-        _MOVED,
-    ),
-    {
-        **_ADAM.derived,
-        "step": parsed("h.learning_rate * d.memory / d.scale"),
-        "back": parsed("-p"),
-        "decay": parsed("-(h.learning_rate * h.weight_decay * p)"),
-    },
-    {"update": parsed("d.step + d.decay")},
-    _ADAM.tips,
-)  # fmt: skip
-
-_ADAMAX = _rule(
-    (
-        _GRADIENT,
-        *_ADAM_MEMORY,
-        *_scale("max({d.newest}, {d.faded})", "u",
-                "largest size of g so far; an old one fades × {h.beta2} a step", epsilon=False),
-        _update(_QUOTIENT, "rate · momentum ÷ scale"),
-        _MOVED,
-    ),
-    {
-        **{name: text.replace("moment1", "moment") for name, text in _ADAM_PARTS.items()
-           if name in ("weight1", "share1", "kept", "fresh", "memory")},
-        "newest": "abs(g)",
-        "faded": "h.beta2 * old.inf_norm + h.epsilon",
-        "scale": "new.inf_norm",
-        "ratio": "d.weight1",
-    },
-    "h.learning_rate * d.memory / d.scale",
-    tips=((
-        _EARLY + " and d.ratio < 0.95",
-        "Bias correction: the memory of −g started at 0. After {t} steps it holds {%d.weight1} % of "
-        "its full weight, and is divided by that. The scale needs none: it is a maximum.",
-    ),),
-)  # fmt: skip
-
-_NADAM_MOMENTUM = "h.beta1 * (1 - 0.5 * 0.96**(k * h.momentum_decay))"
-_NADAM = _rule(
-    (
-        _GRADIENT,
-        _memory("a step ahead: {%d.old_share} % memory, {%d.new_share} % −g, corrected for its "
-                "start at 0", "−m̂", label="momentum"),
-        *_ADAM_SCALE,
-        _update(_QUOTIENT, "rate · momentum ÷ scale"),
-        _MOVED,
-    ),
-    {
-        **_ADAM_PARTS,
-        "here": _NADAM_MOMENTUM.replace("k *", "t *"),
-        "next": _NADAM_MOMENTUM.replace("k *", "(t + 1) *"),
-        "along_moment": f"d.next / (1 - product(k, t + 1, {_NADAM_MOMENTUM}))",
-        "along_gradient": f"(1 - d.here) / (1 - product(k, t, {_NADAM_MOMENTUM}))",
-        "kept": "-(d.along_moment * h.beta1 * old.moment1)",
-        "fresh": "-((d.along_moment * (1 - h.beta1) + d.along_gradient) * g)",
-        "memory": "-(d.along_moment * new.moment1 + d.along_gradient * g)",
-        "old_share": "d.along_moment * h.beta1 * (1 - h.beta1**(t - 1))",
-        "new_share": "d.along_moment * (1 - h.beta1) + d.along_gradient",
-    },
-    "h.learning_rate * d.memory / d.scale",
-)  # fmt: skip
-
-_RADAM = _rule(
-    (
-        _GRADIENT,
-        *_ADAM_MEMORY,
-        Row("scale", "{d.root} ÷ {d.trust} = **{d.scale}**", "√v̂ ÷ r",
-            "typical size of g so far, ÷ {d.trust}: how far it can be trusted yet", "scale",
-            _ALIKE, where=_on("d.length > 5")),
-        _update(_QUOTIENT, "rate · momentum ÷ scale", "d.length > 5"),
-        _update("{h.learning_rate} · {d.memory}", "rate · momentum, not divided yet",
-                "not d.length > 5"),
-        _MOVED,
-    ),
-    {
-        **_ADAM_PARTS,
-        "longest": "2 / (1 - h.beta2) - 1",
-        "length": "d.longest - 2 * t * h.beta2**t / d.weight2",
-        "trust": "sqrt((d.length - 4) * (d.length - 2) * d.longest / "
-        "((d.longest - 4) * (d.longest - 2) * d.length))",
-        "root": "(sqrt(new.moment2) + h.epsilon) / sqrt(d.weight2)",
-        "scale": "d.root / d.trust",
-    },
-    "h.learning_rate * (d.memory / d.scale if d.length > 5 else d.memory)",
-    tips=(
-        ("not d.length > 5", "After {t} steps there are too few gradients for a typical size: the "
-         "step is momentum’s, and its length grows with the gradient."),
-        (_EARLY, "Bias correction: the memory of −g started at 0 and holds {%d.weight1} % of its "
-         "full weight; it is divided by that."),
-    ),
-)  # fmt: skip
-
-_LAMB = _rule(
-    (
-        _GRADIENT,
-        *_ADAM_MEMORY,
-        *_ADAM_SCALE,
-        Row("direction", "{d.memory} ÷ {d.scale} {+d.pull} = **{d.direction}**", "d",
-            "momentum ÷ scale, and {h.lamb_weight_decay} of −x", "step", _OWN,
-            where=_on("h.lamb_weight_decay > 0")),
-        Row("direction", "{d.memory} ÷ {d.scale} = **{d.direction}**", "d", "momentum ÷ scale",
-            "step", _OWN, where=_on("not h.lamb_weight_decay > 0")),
-        Row("ratio", "{d.size} ÷ {d.length} = **{d.ratio}**", "‖x‖ ÷ ‖d‖",
-            "size of the point ÷ size of the direction", "scale", "", where=_on("d.adapts")),
-        _update("{h.learning_rate} · {d.ratio} · {d.direction}", "rate · ratio · direction",
-                "d.adapts"),
-        _update("{h.learning_rate} · {d.direction}", "rate · direction", "not d.adapts"),
-        _MOVED,
-    ),
-    {
-        **_ADAM_PARTS,
-        "pull": "-(h.lamb_weight_decay * p)",
-        "direction": "d.memory / d.scale + d.pull",
-        "size": "norm(p)",
-        "length": "norm(d.direction)",
-        "adapts": "(h.lamb_weight_decay > 0 or h.always_adapt) and "
-        "(d.size > 0 and d.length > 0)",
-        "ratio": "d.size / d.length if d.adapts else 1",
-    },
-    "h.learning_rate * d.ratio * d.direction",
-)  # fmt: skip
-
-
 # Others ------------------------------------------------------------------------------------------
 
-_FTRL = _rule(
+_FTRL = rule_from(
     (
-        _GRADIENT,
+        GRADIENT,
         Row("sum", "{d.kept} {+d.fresh} {+d.anchor} = **{d.memory}**", "−z",
-            "all −g so far, and what ties it to its points", "memory", _ALIKE,
+            "all −g so far, and what ties it to its points", "memory", ALIKE,
             (("d.kept", "kept"), ("d.fresh", "gradient"), ("d.anchor", "decay")), arrow=True),
         Row("strength", "{d.after} ÷ {h.learning_rate} + {d.ridge} = **{d.strength}**",
-            "n^[q] ÷ η + 2λ₂", "how firmly the gradients so far hold the point", "scale", _OWN,
-            where=_on("h.l2 > 0")),
+            "n^[q] ÷ η + 2λ₂", "how firmly the gradients so far hold the point", "scale", OWN,
+            where=parsed("h.l2 > 0")),
         Row("strength", "{d.after} ÷ {h.learning_rate} = **{d.strength}**", "n^[q] ÷ η",
-            "how firmly the gradients so far hold the point", "scale", _OWN,
-            where=_on("not h.l2 > 0")),
+            "how firmly the gradients so far hold the point", "scale", OWN,
+            where=parsed("not h.l2 > 0")),
         Row("target", "{d.sum} ÷ {d.strength} = **{p.new}**", "x*",
             "sum ÷ strength: the point itself, not a step from the last one", "target", "",
-            where=_on("not h.l1 > 0")),
+            where=parsed("not h.l1 > 0")),
         Row("target", "{d.sum} ÷ {d.strength} = **{p.new}**", "x*",
-            "sum, {h.l1} nearer to 0, ÷ strength", "target", "", where=_on("h.l1 > 0")),
-        _update("{p.new} {+d.away}", "target − x", "1", (("p.new", ""), ("d.away", ""))),
-        _MOVED,
+            "sum, {h.l1} nearer to 0, ÷ strength", "target", "", where=parsed("h.l1 > 0")),
+        update_line("{p.new} {+d.away}", "target − x", "1", (("p.new", ""), ("d.away", ""))),
+        MOVED,
     ),
     {
         "after": "new.squared ** -h.lr_power",
@@ -667,17 +350,17 @@ _FTRL = _rule(
     "p.new - p",
 )  # fmt: skip
 
-_DPSGD = _rule(
+_DPSGD = rule_from(
     (
-        _GRADIENT,
+        GRADIENT,
         Row("clipped", "{d.factor} · {d.down} = **{d.cut}**", "−g", "no longer than {h.clip}",
-            "gradient", _ALIKE, where=_on("not 1 - d.factor < 1e-12"), arrow=True),
+            "gradient", ALIKE, where=parsed("not 1 - d.factor < 1e-12"), arrow=True),
         Row("with noise", "{d.cut} {+d.noise} = **{d.noisy}**", "−(g + z)",
-            "random noise, for privacy", "memory", _ALIKE,
-            (("d.cut", "gradient"), ("d.noise", "noise")), _on("d.counts"), arrow=True),
-        _update("{h.learning_rate} · {d.noisy}", "rate · −(g + z)", "d.counts"),
-        _update("{h.learning_rate} · {d.cut}", "rate · −g", "not d.counts"),
-        _MOVED,
+            "random noise, for privacy", "memory", ALIKE,
+            (("d.cut", "gradient"), ("d.noise", "noise")), parsed("d.counts"), arrow=True),
+        update_line("{h.learning_rate} · {d.noisy}", "rate · −(g + z)", "d.counts"),
+        update_line("{h.learning_rate} · {d.cut}", "rate · −g", "not d.counts"),
+        MOVED,
     ),
     {
         "factor": "1 / max(norm(g) / h.clip, 1)",
@@ -689,23 +372,23 @@ _DPSGD = _rule(
     "h.learning_rate * (d.noisy if h.sigma > 0 else d.cut)",
 )  # fmt: skip
 
-_MUON = _rule(
+_MUON = rule_from(
     (
-        _GRADIENT,
-        _memory("{h.momentum} of its memory, and all of −g", "−v"),
-        _memory("looks ahead: {h.momentum} of the new momentum, and −g once more", "−(g + μv)",
+        GRADIENT,
+        memory_line("{h.momentum} of its memory, and all of −g", "−v"),
+        memory_line("looks ahead: {h.momentum} of the new momentum, and −g once more", "−(g + μv)",
                 label="look ahead", where="h.use_nesterov", kept="d.ahead_kept",
                 result="d.ahead"),
         Row("length", "**{d.length}**", "‖·‖", "a point is a matrix of one column: it is divided "
-            "by its length", "scale", _ALIKE),
+            "by its length", "scale", ALIKE),
         Row("step", "{h.learning_rate} · {d.rows} · {d.way} ÷ {d.length} = **{d.step}**", "",
-            "rate · √rows · direction", "step", _UPDATE, where=_on(_DECAYS)),
-        _decay("h.weight_decay", _DECAYS),
-        _update("{h.learning_rate} · {d.rows} · {d.way} ÷ {d.length}",
-                "rate · √rows · momentum ÷ its length", f"not {_DECAYS}"),
-        _update("{d.step} {+d.decay}", "step + weight decay", _DECAYS,
+            "rate · √rows · direction", "step", UPDATE, where=parsed(DECAYS)),
+        decay_line("h.weight_decay", DECAYS),
+        update_line("{h.learning_rate} · {d.rows} · {d.way} ÷ {d.length}",
+                "rate · √rows · momentum ÷ its length", f"not {DECAYS}"),
+        update_line("{d.step} {+d.decay}", "step + weight decay", DECAYS,
                 (("d.step", "step"), ("d.decay", "decay"))),
-        _MOVED,
+        MOVED,
     ),
     {
         "kept": "-(h.momentum * old.velocity)",
@@ -727,26 +410,27 @@ _MUON = _rule(
 def _searched(note: str) -> Rule:
     """Return the lines of a method whose direction and length no slot shows."""
     moves = "norm(update) > 0"
-    return _rule(
+    return rule_from(
         (
-            _GRADIENT,
-            Row("direction", "**{d.unit}**", "d", note, "step", _OWN, where=_on(moves)),
-            _update("{d.length} · {d.unit}", "length, from the line search · direction", moves),
+            GRADIENT,
+            Row("direction", "**{d.unit}**", "d", note, "step", OWN, where=parsed(moves)),
+            update_line("{d.length} · {d.unit}", "length, from the line search · direction", moves),
             Row("update", "**{update}**", "Δ", "the line search evaluates here; the point waits",
-                "update", _UPDATE, where=_on(f"not {moves}")),
-            _MOVED,
+                "update", UPDATE, where=parsed(f"not {moves}")),
+            MOVED,
         ),
         {"length": "norm(update)", "unit": "update / d.length"},
     )  # fmt: skip
 
 
-_STEEPEST = _rule(
+_STEEPEST = rule_from(
     (
-        _GRADIENT,
-        _update("{d.length} · {d.down}", "length, from the line search · −g", "norm(update) > 0"),
+        GRADIENT,
+        update_line("{d.length} · {d.down}", "length, from the line search · −g",
+                    "norm(update) > 0"),
         Row("update", "**{update}**", "Δ", "the line search evaluates here; the point waits",
-            "update", _UPDATE, where=_on("not norm(update) > 0")),
-        _MOVED,
+            "update", UPDATE, where=parsed("not norm(update) > 0")),
+        MOVED,
     ),
     {"length": "norm(update) / norm(g)"},
 )  # fmt: skip
@@ -757,16 +441,16 @@ RULES: dict[type[Optimizer], Rule] = {
     Adagrad: _ADAGRAD,
     DecayedAdagrad: _DECAYED_ADAGRAD,
     Adadelta: _ADADELTA,
-    Adam: _ADAM,
-    AdamWithoutCorrection: _UNCORRECTED,
-    AdamW: _ADAMW,
-    Adamax: _ADAMAX,
-    NAdam: _NADAM,
-    RAdam: _RADAM,
+    Adam: ADAM,
+    AdamWithoutCorrection: UNCORRECTED,
+    AdamW: ADAMW,
+    Adamax: ADAMAX,
+    NAdam: NADAM,
+    RAdam: RADAM,
     RMSProp: _RMSPROP,
     Rprop: _RPROP,
     Ftrl: _FTRL,
-    Lamb: _LAMB,
+    Lamb: LAMB,
     LarsMomentum: _LARS,
     ASGD: _ASGD,
     Lion: _LION,
@@ -778,117 +462,6 @@ RULES: dict[type[Optimizer], Rule] = {
     Newton: _searched("−g, with every direction of curvature divided by its curvature"),
 }
 """The lines of every class of the library."""
-
-
-# What wrappers do afterwards ---------------------------------------------------------------------
-
-WRAPPER_TERMS = ("slow", "fast", "lead", "synchronised", "average", "lag")
-"""Terms that wrappers add to a recording; they have lines of their own."""
-
-_LOOK_AHEAD = _rule(
-    (
-        Row("jump back", "{d.stay} · {d.behind} = **{d.jump}**", "φ − θ",
-            "every {h.k} steps it goes {%d.stay} % of the way back to the slow weights φ",
-            "wrapper", _UPDATE, where=_on("term.synchronised"), arrow=True),
-        Row("LookAhead", "{axis} = φ: {p.new} → **{d.synchronised}**", role="position",
-            parts=(("p.new", ""), ("d.jump", "")), where=_on("term.synchronised")),
-        Row("slow weights", "φ = **{term.slow}**", "φ",
-            "they wait: every {h.k} steps the point goes back towards them", "wrapper",
-            where=_on("not term.synchronised")),
-    ),
-    {
-        "stay": "1 - h.alpha",
-        "behind": "-term.lead",
-        "jump": "d.stay * d.behind",
-        "synchronised": "term.slow if term.synchronised else term.fast",
-    },
-    computed={
-        "term.slow": "new.slow",
-        "term.fast": "p.new",
-        "term.lead": "p.new - old.slow",
-        "term.synchronised": "0 if t % h.k else 1",
-    },
-)  # fmt: skip
-_AVERAGES = {"term.average": "new.average", "term.lag": "p.new - new.average"}
-_EMA = _rule(
-    (
-        Row("average", "{p.new} {+d.lag} = **{term.average}**", "x̄",
-            "of all points so far; each step back counts × {h.decay}", "wrapper",
-            parts=(("p.new", ""), ("d.lag", ""))),
-    ),
-    {"lag": "-term.lag"},
-    computed=_AVERAGES,
-)  # fmt: skip
-_MEAN = _rule(
-    (
-        Row("average", "{p.new} {+d.lag} = **{term.average}**", "x̄",
-            "mean of the points of its window", "wrapper",
-            parts=(("p.new", ""), ("d.lag", ""))),
-    ),
-    {"lag": "-term.lag"},
-    computed=_AVERAGES,
-)  # fmt: skip
-
-
-# What comes before the rule ----------------------------------------------------------------------
-
-
-def _clip(clip: Any) -> tuple[list[Row], str]:
-    """Return the lines of a gradient clip, and minus the clipped gradient as an expression."""
-    if clip is None:
-        return [], "d.raw"
-    row = Row("clipped", "**{d.clipped}**", "−g", "", "gradient", _ALIKE, arrow=True,
-              where=_on("norm(d.clipped - d.raw) > 0"))  # fmt: skip
-    if isinstance(clip, ClipGradByValue):
-        note = f"each part from {-clip.max:g} to {-clip.min:g}".replace("-", "−")
-        return [_with_note(row, note)], f"max(min(d.raw, {-clip.min!r}), {-clip.max!r})"
-    if isinstance(clip, (ClipGradByNorm, ClipGradByGlobalNorm)):
-        c = clip.clip_norm
-        scaled = Row(
-            row.label, "{d.clip_factor} · {d.raw} = **{d.clipped}**", row.symbol,
-            f"shortened to the length {c:g}", row.role, row.bars, where=row.where, arrow=True,
-        )  # fmt: skip
-        return [scaled], f"d.raw * ({c!r} / max(norm(raw), {c!r}))"
-    return [_with_note(row, "by a clip of your own")], ""
-
-
-def _with_note(row: Row, note: str) -> Row:
-    return Row(row.label, row.template, row.symbol, note, row.role, row.bars, row.parts,
-               row.where, row.arrow)  # fmt: skip
-
-
-def _before(template: Optimizer, rule: Rule) -> Rule:
-    """Put the lines of clip and decay before those of a rule."""
-    decay, clip = template.decay_and_clip
-    if decay is None and clip is None:
-        return rule
-    rows, clipped = _clip(clip)
-    derived: dict[str, Expression] = dict(rule.derived)
-    computed = dict(rule.computed)
-    pulls = {L2Decay: "p", L1Decay: "sign(p)"}.get(type(decay), "")
-    own = clip is not None and not clipped
-    if own or (decay is not None and not pulls):  # known where it was recorded
-        derived["clipped"] = parsed("-g")
-        note = "by a clip or a penalty of your own"
-        rows = [Row("changed", "**{d.clipped}**", "−g", note, "gradient", _ALIKE, arrow=True)]
-        return Rule((rule.rows[0], *rows, *rule.rows[1:]), derived, computed, rule.tips)
-    derived["clipped"] = parsed(clipped)
-    if isinstance(clip, (ClipGradByNorm, ClipGradByGlobalNorm)):
-        derived["clip_factor"] = parsed(f"{clip.clip_norm!r} / max(norm(raw), {clip.clip_norm!r})")
-    computed["g"] = parsed("-d.clipped")
-    if decay is not None and type(template).separate_decay:
-        derived["decays"], derived["pull"] = 1, parsed(f"-({decay.coeff!r} * {pulls})")
-    elif decay is not None:
-        derived["penalty"] = parsed(f"-({decay.coeff!r} * {pulls})")
-        derived["with_penalty"] = parsed("d.clipped + d.penalty")
-        computed["g"] = parsed("-(d.clipped + d.penalty)")
-        note = f"{decay.coeff:g} of {'−x' if pulls == 'p' else 'the sign of −x'} is added"
-        rows.append(
-            Row("with decay", "{d.clipped} {+d.penalty} = **{d.with_penalty}**", "−g", note,
-                "gradient", _ALIKE, (("d.clipped", "gradient"), ("d.penalty", "decay")),
-                arrow=True)
-        )  # fmt: skip
-    return Rule((rule.rows[0], *rows, *rule.rows[1:]), derived, computed, rule.tips)
 
 
 # Finding a rule ----------------------------------------------------------------------------------
@@ -921,11 +494,9 @@ def rule_of(template: Optimizer, slots: Sequence[str], terms: Sequence[str]) -> 
     """
     template, layers = layers_of(template)
     own = [name for name in terms if name not in WRAPPER_TERMS]
-    rule = _before(template, _own_rule(template, slots, own))
+    rule = with_lines_before(template, _own_rule(template, slots, own))
     for layer in layers:
-        more = _LOOK_AHEAD if isinstance(layer, LookAhead) else _MEAN
-        if isinstance(layer, Averaged) and isinstance(layer.average, ExponentialMovingAverage):
-            more = _EMA
+        more = lines_after(layer)
         rule = Rule(
             (*rule.rows, *more.rows),
             {**more.derived, **rule.derived},
@@ -947,15 +518,15 @@ def _own_rule(template: Optimizer, slots: Sequence[str], terms: Sequence[str]) -
         if plain and same:
             return rule
     rows = (
-        _GRADIENT,
+        GRADIENT,
         *(Row(name, f"{{old.{name}}} → **{{new.{name}}}**") for name in slots),
         *(
             Row(name, f"**{{term.{name}}}**")
             for name in terms
             if name not in ("update", "used_gradient")
         ),
-        Row("update", "**{update}**", "Δ", "what the rule adds to the point", "update", _UPDATE,
+        Row("update", "**{update}**", "Δ", "what the rule adds to the point", "update", UPDATE,
             arrow=True),
-        _MOVED,
+        MOVED,
     )  # fmt: skip
-    return _rule(rows, {})
+    return rule_from(rows, {})
