@@ -15,7 +15,8 @@ RATES = {"Adadelta": 50.0, "LBFGS": 1.0, "Newton": 1.0, "SteepestDescent": 1.0,
 LINES = """root => {
   const { explorer } = root;
   const { lines } = explorer.apart.lines();
-  const text = (pieces) => pieces.map(({ text, raised }) => (raised ? "^" : "") + text).join("");
+  const one = ({ text, raised }) => (raised ? "^" : "") + text;
+  const text = (pieces) => pieces.map(one).join("");
   return {
     labels: lines.map(({ label }) => label),
     cells: lines.map(({ cells }) => cells.map(text)),
@@ -31,7 +32,8 @@ ARROWS = """root => {
     if (!small) found[line] = [to[0] - a[0], a[1] - to[1]];
   }
   const unit = (map.box[1] - map.box[0]) / map.width;
-  return { found, unit, inside: map.inside(map.place(selected.run, selected.run.path, apart.step)) };
+  const inside = map.inside(map.place(selected.run, selected.run.path, apart.step));
+  return { found, unit, inside };
 }"""
 BARS = """root => Array.from(root.querySelectorAll("[data-line]"), (line) => [
   line.dataset.line,

@@ -231,9 +231,10 @@ def _described(template: Optimizer, rule: Rule, own: bool) -> dict[str, Any]:
     inner, _ = layers_of(template)
     slots = list(initial_slots(template))
     initial = {
-        name: start if isinstance(start, (int, float)) else None
+        name: start if isinstance(start, (int, float)) else f"h.{start}" if start else None
         for part in rule.parts
-        for name, start in part.variants[0].slots.items()
+        for variant in part.variants
+        for name, start in variant.slots.items()
     }
     settings = {
         name: value

@@ -31,15 +31,21 @@ _ADAM_PARTS = {
     "square": "(1 - h.beta2) * g * g / d.weight2",
     "scale": "sqrt(new.moment2 / d.weight2) + h.epsilon",
 }
+_WEIGHTS = [  # each in one piece
+    text.replace(" ", "\N{NO-BREAK SPACE}")
+    for text in ("÷ (1 − {h.beta1}^[{t}])", "÷ √(1 − {h.beta2}^[{t}])")
+]
 _EARLY = "h.beta1**t > 5e-4"
 _ADAM_MEMORY = (
     memory_line(
-        "{h.beta1} of memory, {d.share1} of −g, both ÷ (1 − {h.beta1}^[{t}])", "−m̂", where=_EARLY
+        "{h.beta1} of memory, {d.share1} of −g, " + _WEIGHTS[0],
+        "−m̂",
+        where=_EARLY,
     ),
     memory_line("{h.beta1} of memory, {d.share1} of −g", "−m̂", where=f"not {_EARLY}"),
 )
 _ADAM_SCALE = (
-    *scale_lines(SQUARES, "√v̂", "typical size of g so far, ÷ √(1 − {h.beta2}^[{t}])",
+    *scale_lines(SQUARES, "√v̂", "typical size of g, " + _WEIGHTS[1],
             where="h.beta2**t > 5e-4"),
     *scale_lines(SQUARES, "√v̂", TYPICAL, where="not h.beta2**t > 5e-4"),
 )  # fmt: skip

@@ -275,7 +275,7 @@ def written_sum(
         return [format_number(one, DIGITS) for one in parts], format_number(total, DIGITS)
     top = _exponent(largest)
     least = min(_exponent(one) if one else top for one in (numbers if fine else [total]))
-    decimals = max(DIGITS - 1 - top, min(DIGITS - 1 - least, _MOST - top))
+    decimals = max(DIGITS - 1 - top, min(DIGITS - 1 - least, _MOST - 2 * fine - top))
     power = top if top > 4 or top < -4 else 0
     places = max(0, decimals + power)
     unit = 10.0 ** (places - power) if places >= power else 1 / 10.0 ** (power - places)

@@ -354,8 +354,9 @@ export function valuesOf(run, rule, entry, rate, step, c) {
   if (!(run.live && "update" in rule.computed)) values.update = one(run.update);
   for (const [slot, rows] of Object.entries(run.slots)) {
     values[`new.${slot}`] = one(rows);
-    // A slot without a value of its own starts with the weights.
-    values[`old.${slot}`] = at ? one(rows, at - 1) : (rule.initial[slot] ?? one(run.path, 0));
+    // A slot starts with a number, with a setting, or else with the weights.
+    const first = rule.initial[slot];
+    values[`old.${slot}`] = at ? one(rows, at - 1) : typeof first === "string" ? values[first] : (first ?? one(run.path, 0));
   }
   for (const [term, rows] of Object.entries(run.terms)) values[`term.${term}`] = one(rows);
   return values;

@@ -557,7 +557,7 @@ function putClaim(explorer) {
   }
   if (explorer.claim.textContent !== text) explorer.claim.textContent = text;
   explorer.claim.classList.toggle("ol-muted", muted);
-  explorer.claim.classList.toggle("ol-long", text.length > 80);
+  explorer.claim.classList.toggle("ol-long", text.length > (explorer.view === "apart" ? 40 : 80));
 }
 
 /** @param {{model: any, el: HTMLElement}} given */

@@ -80,7 +80,7 @@ export function writtenSum(parts, total, fine = false) {
   if (!numbers.every(Number.isFinite) || !(largest > 1e-290 && largest < 1e290)) return numbers.map((one) => numberText(one, DIGITS));
   const top = exponentOf(largest);
   const least = Math.min(...(fine ? numbers : [total]).map((one) => (one ? exponentOf(one) : top)));
-  const decimals = Math.max(DIGITS - 1 - top, Math.min(DIGITS - 1 - least, MOST - top));
+  const decimals = Math.max(DIGITS - 1 - top, Math.min(DIGITS - 1 - least, MOST - (fine ? 2 : 0) - top));
   const power = top > 4 || top < -4 ? top : 0;
   const places = Math.max(0, decimals + power);
   const unit = places >= power ? 10 ** (places - power) : 1 / 10 ** (power - places);
