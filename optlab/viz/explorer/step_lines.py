@@ -35,7 +35,7 @@ _COMMON = {"raw": "-raw", "down": "-g"}
 
 GRADIENT = Row("−gradient", "**{d.raw}**", "−g", "straight downhill", "gradient", ALIKE, arrow=True)
 MOVED = Row(
-    "new {axis}", "{axis}: {p} → **{p.new}**", role="position",
+    "new {axis}", "{p} → **{p.new}**", role="position",
     parts=(("p", ""), ("update", "")),
 )  # fmt: skip
 

@@ -18,7 +18,7 @@ _LOOK_AHEAD = rule_from(
         Row("jump back", "{d.stay} · {d.behind} = **{d.jump}**", "φ − θ",
             "every {h.k} steps it goes {%d.stay} % of the way back to the slow weights φ",
             "wrapper", UPDATE, where=parsed("term.synchronised"), arrow=True),
-        Row("LookAhead", "{axis} = φ: {p.new} → **{d.synchronised}**", role="position",
+        Row("LookAhead", "φ: {p.new} → **{d.synchronised}**", role="position",
             parts=(("p.new", ""), ("d.jump", "")), where=parsed("term.synchronised")),
         Row("slow weights", "φ = **{term.slow}**", "φ",
             "they wait: every {h.k} steps the point goes back towards them", "wrapper",
