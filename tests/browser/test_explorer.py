@@ -477,33 +477,6 @@ def test_paths_have_the_bits_of_the_engine(opened):
             assert np.array_equal(np.array(found["loss"], float)[taken], runs.loss[i][taken]), name
 
 
-def test_python_s_numbers_are_the_browser_s(opened):
-    """The lines of a step are filled in both languages, from one table."""
-    names = ["SGD", "Momentum", "RMSProp", "Adam", "AdamW", "Lion", "Dpsgd"]
-    made = ol.explore("beale", names, steps=40)
-    made = made.change(around={"SGD": "LookAhead", "Adam": "EMA", "Momentum": "ModelAverage"})
-    page = opened(made.change(view="apart", step=1))
-    for name in names:
-        for step in (1, 2, 17, 40):
-            shown = page.root.evaluate(
-                """(root, [name, step]) => {
-                  root.explorer.set({ selected: name, step });
-                  root.explorer.draw();
-                  const { lines } = root.explorer.apart.lines();
-                  const text = (pieces) => pieces.map(({ text }) => text).join("");
-                  return lines[0].map(({ label, pieces }) => [label, text(pieces)]);
-                }""",
-                [name, step],
-            )
-            # Of rules without a formula of their own, Python has recorded terms, too.
-            labels = [label for label, _ in shown]
-            rows = [row for row in made.what_happened(name, step) if row[0] in labels]
-            assert labels == [label for label, _ in rows], name
-            assert len(labels) >= 3
-            for (_, seen), (_, written) in zip(shown, rows, strict=True):
-                assert seen == written.replace("^", ""), (name, step)
-
-
 # Saved notebooks ----------------------------------------------------------------------------
 
 

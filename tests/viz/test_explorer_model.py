@@ -8,10 +8,10 @@ import pytest
 
 import optlab as ol
 from optlab.optimizer import Optimizer
-from optlab.viz.explorer import step_formulas as formulas
 from optlab.viz.explorer.presets import PRESETS
 from optlab.viz.explorer.runs import LADDER, best_of
 from optlab.viz.explorer.state import State, optimizer_classes, usual_template
+from optlab.viz.explorer.step_rules import rule_of
 
 SVG = "http://www.w3.org/2000/svg"  # a name, not an address to fetch
 VARIANTS = {
@@ -77,7 +77,8 @@ def test_every_number_of_the_step_panel_is_the_trace_s(name, step):
                 expected[f"h.{setting}"] = float(value)
         rows = model.what_happened(name, step, coordinate, rate)
         shown = {key: value for _, _, numbers in rows for key, value in numbers.items()}
-        assert {"raw", "p", "p.new", "update"} <= set(shown)
+        assert {"d.raw", "p", "p.new", "update"} <= set(shown)
+        assert shown["d.raw"] == -expected["raw"], "lines have the direction of the step"
         for key, value in shown.items():
             if key in expected:
                 assert value == expected[key], key
@@ -90,8 +91,8 @@ def test_every_number_of_the_step_panel_is_the_trace_s(name, step):
 def test_the_written_update_follows_from_the_written_numbers():
     model = ol.explore("beale", ["Adam"], steps=25).model
     numbers = {k: v for _, _, n in model.what_happened("Adam", 7) for k, v in n.items()}
-    size = numbers["h.learning_rate"] * numbers["d.corrected"]
-    assert -size / (numbers["term.root"] + numbers["h.epsilon"]) == pytest.approx(numbers["update"])
+    size = numbers["h.learning_rate"] * numbers["d.memory"]
+    assert size / numbers["d.scale"] == pytest.approx(numbers["update"])
     assert numbers["p"] + numbers["update"] == pytest.approx(numbers["p.new"])
 
 
@@ -332,8 +333,8 @@ def test_a_subclass_with_a_rule_of_its_own_gets_the_generic_rows():
         def update(self, p, g, s, h, c):
             return super().update(p, 2 * g, s, h, c)
 
-    rows = formulas.rule_of(Mine(), ["moment1"], ["root"]).rows
-    assert [row.label for row in rows] == ["gradient", "moment1", "root", "update", "new {axis}"]
+    rows = rule_of(Mine(), ["moment1"], ["root"]).rows
+    assert [row.label for row in rows] == ["−gradient", "moment1", "root", "update", "new {axis}"]
 
 
 class TestBadStates:

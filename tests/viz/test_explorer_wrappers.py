@@ -44,11 +44,14 @@ def test_the_step_panel_goes_on_after_the_rule():
         numbers = {label: found for label, _, found in rows}
         met = step == 4
         assert numbers["new x"]["p.new"] == trace["fast"][step - 1, 0]
-        text = {label: said for label, said, _ in rows}
-        assert ("not synchronised in this step" in text["slow weights"]) != met
-        assert "· 0 ·" not in text["slow weights"]
-        assert numbers["slow weights"]["term.slow"] == trace["slow"][step - 1, 0]
-        assert numbers["slow weights"].get("h.alpha") == (0.3 if met else None)
+        assert ("jump back" in numbers) == met
+        assert ("slow weights" in numbers) != met
+        if not met:
+            assert numbers["slow weights"]["term.slow"] == trace["slow"][step - 1, 0]
+            continue
+        fast, slow = trace["fast"][step - 1, 0], trace["slow"][step - 2, 0]
+        assert numbers["jump back"]["d.stay"] == 0.7
+        assert numbers["jump back"]["d.jump"] == pytest.approx(0.7 * (slow - fast))
         assert numbers["LookAhead"]["d.synchronised"] == trace["parameter"][step, 0]
     labels = [
         label for label, *_ in ol.explore("booth", {"e": GIVEN["EMA"]}).model.what_happened("e", 3)

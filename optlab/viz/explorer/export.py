@@ -13,31 +13,15 @@ from optlab.optimizer import REQUIRED, Optimizer
 from optlab.viz import browser
 from optlab.viz.explorer.live import NOTCHES, given_to_page
 from optlab.viz.explorer.model import HOW_CHOSEN, Model
+from optlab.viz.explorer.palette import LINE_COLORS, PALETTE
 from optlab.viz.explorer.presets import PRESETS
 from optlab.viz.explorer.state import REFERENCES, State, optimizer_classes, preset_state
-from optlab.viz.explorer.step_formulas import ROLES
+from optlab.viz.explorer.step_rules import ROLES
 from optlab.viz.explorer.wrapping import WRAPPERS
 from optlab.viz.style import theme
 
 APP = browser.App("optlab-explorer", Path(__file__).parent / "static" / "explorer.js")
 _STYLES = 64
-
-#: Colors of the explorer beside those of all figures: the map from low to high, soft grounds, and
-#: what the lines of a formula are.
-_PALETTE: dict[str, dict[str, str]] = {
-    "light": {
-        **theme.LIGHT,
-        "mapLow": "#d6e1ed", "mapHigh": "#fbfcfd", "contour": "#a9b6c6", "soft": "#edf0f3",
-        "track": "#d3d9e1", "veil": "rgb(255 255 255 / 82%)", "memory": "#b84a00",
-        "scale": "#9b3d78",
-    },
-    "dark": {
-        **theme.DARK,
-        "paper": "#14181e", "ink": "#e8ebef", "quiet": "#aab3bf", "mapLow": "#2a3746",
-        "mapHigh": "#161b21", "contour": "#51647a", "soft": "#232a33", "track": "#39424e",
-        "veil": "rgb(20 24 30 / 82%)", "memory": "#f2935c", "scale": "#e596c6",
-    },
-}  # fmt: skip
 
 
 def browser_options() -> dict[str, Any]:
@@ -67,7 +51,8 @@ def browser_options() -> dict[str, Any]:
             kind: {name: [s.low, s.high, s.step, s.first] for name, s in sliders.items()}
             for kind, sliders in WRAPPERS.items()
         },
-        "palette": _PALETTE,
+        "palette": PALETTE,
+        "lines": {role: list(color) for role, color in LINE_COLORS.items()},
         "conditions": HOW_CHOSEN,
         "ladder": list(LADDER),
         "notches": {name: list(values) for name, values in NOTCHES.items()},

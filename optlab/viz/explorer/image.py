@@ -25,6 +25,7 @@ from optlab.viz.backends.scene import (
 )
 from optlab.viz.comparison.image import race_png
 from optlab.viz.comparison.page import race_page
+from optlab.viz.explorer.apart_image import apart_png
 from optlab.viz.explorer.model import Model
 from optlab.viz.explorer.runs import Runs
 from optlab.viz.style import theme
@@ -38,10 +39,12 @@ _ACROSS, _DOT_APART = 600, 9  # pixels: approximate width of a map, and least di
 
 
 def explorer_png(model: Model, width: int = 1300) -> bytes:
-    """Draw the paths and losses of the current state of a model as a PNG image."""
+    """Draw the current state of a model as a PNG image: paths and losses, or one step."""
     height = round(width * 0.5)
     if model.network:
         return race_png(model.problem, width=width, height=height)
+    if model.state.view == "apart":
+        return apart_png(model, width, height)
     race = as_comparison(model)
     page = race_page(race, width, height)
     first, second = page.panels

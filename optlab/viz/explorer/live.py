@@ -19,6 +19,7 @@ import numpy as np
 
 from optlab.lab.problems.lookup import NAMED
 from optlab.lab.problems.surface import Noise, Surface
+from optlab.lab.sweep import LADDER
 from optlab.optimizer import Optimizer, capture_rule
 from optlab.optimizer.wrappers import layers_of
 from optlab.plan import CaptureError, Plan, capture_value_and_grad, javascript_module
@@ -35,7 +36,8 @@ from optlab.viz.explorer.state import (
     second_setting,
     template_of,
 )
-from optlab.viz.explorer.step_formulas import rule_as_lists, rule_of
+from optlab.viz.explorer.step_formulas import rule_as_lists
+from optlab.viz.explorer.step_rules import rule_of
 
 LEAST_STEPS = 400
 """A page can take so many steps at least."""
@@ -201,13 +203,21 @@ def _captured(key: str, template: Optimizer, users: Sequence[Entry], steps: int)
             values = [one.around[name] for one in users if name in one.around]
             if values:
                 notches[name] = values
-    text = json.dumps(
-        {name: sorted({repr(v): v for v in values}.items()) for name, values in notches.items()}
-    )
-    if key.startswith("own|"):
-        return capture_rule(template, steps, notches)
     cls: Any = type(inner)
-    return _library_rule(cls, json.dumps(users[0].around), text, steps)
+    around = json.dumps(users[0].around)
+
+    def capture(notches: dict[str, list[Any]]) -> Rule:
+        if key.startswith("own|"):
+            return capture_rule(template, steps, notches)
+        text = {k: sorted({repr(v): v for v in values}.items()) for k, values in notches.items()}
+        return _library_rule(cls, around, json.dumps(text), steps)
+
+    found = capture(notches)
+    if any("learning_rate" in one.settings for part in found.parts for one in part.variants):
+        # The rule branches on its rate, so each has a form of its own, as Ftrl's.
+        rates = [*LADDER, *(one.rate for one in users if one.rate is not None)]
+        found = capture({**notches, "learning_rate": rates})
+    return found
 
 
 @cache
@@ -223,11 +233,11 @@ def _described(template: Optimizer, rule: Rule, own: bool) -> dict[str, Any]:
     """Return what a page shows of a rule: settings, memory, and the formula of a step."""
     inner, _ = layers_of(template)
     slots = list(initial_slots(template))
-    changed = inner.decay_and_clip != (None, None)
     initial = {
-        name: start if isinstance(start, (int, float)) else None
+        name: start if isinstance(start, (int, float)) else f"h.{start}" if start else None
         for part in rule.parts
-        for name, start in part.variants[0].slots.items()
+        for variant in part.variants
+        for name, start in variant.slots.items()
     }
     settings = {
         name: value
@@ -238,7 +248,7 @@ def _described(template: Optimizer, rule: Rule, own: bool) -> dict[str, Any]:
         "settings": settings,
         "second": second_setting(settings),
         "initial": initial,
-        "formula": rule_as_lists(rule_of(template, slots, [], generic=changed)),
+        "formula": rule_as_lists(rule_of(template, slots, [])),
         "steps": rule.steps,
     }
 

@@ -24,7 +24,8 @@ from optlab.viz.explorer.runs import (
     runs_of_trace,
 )
 from optlab.viz.explorer.state import OWN, State, second_setting, template_of
-from optlab.viz.explorer.step_formulas import Rule, fill_rows, rule_as_lists, rule_of
+from optlab.viz.explorer.step_formulas import Rule, fill_notes, fill_rows, rule_as_lists
+from optlab.viz.explorer.step_rules import rule_of
 from optlab.viz.explorer.surface_map import (
     MAP_HEIGHT,
     MAP_WIDTH,
@@ -235,15 +236,24 @@ class Model:
         values: dict[str, float] = {
             "t": step,
             "raw": one(runs.gradient),
-            "g": one(runs.terms.get("used_gradient", runs.gradient)),
             "p": one(runs.point),
             # The result of the rule; a wrapper may change it afterwards.
             "p.new": one(runs.terms["fast"]) if "fast" in runs.terms else one(runs.point, step),
             "update": one(runs.update),
         }
-        for key, setting in runs.template.settings.items():
-            if isinstance(setting, (int, float)):
-                values[f"h.{key}"] = float(setting)
+        inner, layers = layers_of(runs.template)
+        if "used_gradient" in runs.terms:
+            values["g"] = one(runs.terms["used_gradient"])
+        elif "g" not in self.rule(name).computed:
+            values["g"] = values["raw"]
+        around = [getattr(layer, "average", layer).own_settings for layer in layers]
+        for settings in (inner.settings, *around):
+            for key, setting in settings.items():
+                if isinstance(setting, (int, float)):
+                    values[f"h.{key}"] = float(setting)
+                elif isinstance(setting, (list, tuple)):  # a pair, such as Rprop's limits
+                    numbers = [x for x in setting if isinstance(x, (int, float))]
+                    values |= {f"h.{key}.{i}": float(x) for i, x in enumerate(numbers)}
         values["h.learning_rate"] = runs.rates[rate]
         for slot, array in runs.slots.items():
             values[f"new.{slot}"] = one(array)
@@ -262,20 +272,15 @@ class Model:
     ) -> list[tuple[str, str, dict[str, float]]]:
         """Return step `step` (from 1) of an optimizer as rows of label, text and its numbers."""
         rate = self.rate_index(name) if rate is None else rate
-        values = self.numbers(name, rate, step, coordinate)
+        values = [self.numbers(name, rate, step, c) for c in range(len(self.axes))]
         rule, axis = self.rule(name), self.axes[coordinate]
-        # In float32 like in the browser, so that both show the same digits.
-        sent = {
-            key: float(np.float32(np.clip(value, -_LARGEST, _LARGEST)))
-            for key, value in values.items()
-        }
-        exact = fill_rows(rule, values, axis)
-        return [
-            (label, text, numbers)
-            for (label, text, _), (_, _, numbers) in zip(
-                fill_rows(rule, sent, axis), exact, strict=True
-            )
-        ]
+        return fill_rows(rule, values, coordinate, axis)
+
+    def step_notes(self, name: str, step: int) -> tuple[list[str], list[str]]:
+        """Return the notes of the lines of a step, and sentences about the whole step."""
+        rate = self.rate_index(name)
+        values = [self.numbers(name, rate, step, c) for c in range(len(self.axes))]
+        return fill_notes(self.rule(name), values)
 
     # Sending ------------------------------------------------------------------------------------
 

@@ -134,7 +134,7 @@ def _marked(result: Any, x: Floats, y: Floats) -> list[Mark]:
         side = "right" if first and part < 0.7 else "left" if first or part > 0.88 else "center"
         above = first
         if alone:  # the two are near each other, below a steep rise
-            above, side = not first, "right" if first and part < 0.7 else "left"
+            above, side = not first, "right" if not first and part < 0.7 else "left"
         marks.append(
             Points(
                 [place], [float(np.interp(place, x, y))], ring, clip=False, text=words,

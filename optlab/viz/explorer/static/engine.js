@@ -390,16 +390,22 @@ export function valuesOf(run, rule, entry, rate, step, c) {
   const one = (/** @type {Float64Array} */ rows, when = at) => rows[when * n + c];
   /** @type {Record<string, number>} */
   const values = {
-    t: step, raw: one(run.gradient), g: one(run.terms.used_gradient || run.gradient), p: one(run.path),
+    t: step, raw: one(run.gradient), p: one(run.path),
     "p.new": run.terms.fast ? one(run.terms.fast) : one(run.path, step),
   };
-  for (const [name, value] of Object.entries({ ...entry.settings, ...entry.around })) values[`h.${name}`] = Number(value);
+  // Clipped and decayed gradients follow from the others where they were not recorded.
+  if (run.terms.used_gradient || !("g" in rule.computed)) values.g = one(run.terms.used_gradient || run.gradient);
+  for (const [name, value] of Object.entries({ ...entry.settings, ...entry.around })) {
+    if (Array.isArray(value)) value.forEach((one, i) => (values[`h.${name}.${i}`] = Number(one)));
+    else values[`h.${name}`] = Number(value);
+  }
   values["h.learning_rate"] = rate;
   if (!(run.live && "update" in rule.computed)) values.update = one(run.update);
   for (const [slot, rows] of Object.entries(run.slots)) {
     values[`new.${slot}`] = one(rows);
-    // A slot without a value of its own starts with the weights.
-    values[`old.${slot}`] = at ? one(rows, at - 1) : (rule.initial[slot] ?? one(run.path, 0));
+    // A slot starts with a number, with a setting, or else with the weights.
+    const first = rule.initial[slot];
+    values[`old.${slot}`] = at ? one(rows, at - 1) : typeof first === "string" ? values[first] : (first ?? one(run.path, 0));
   }
   for (const [term, rows] of Object.entries(run.terms)) values[`term.${term}`] = one(rows);
   return values;

@@ -389,16 +389,17 @@ export class Explorer extends Changes {
       const rest = this.header.offsetHeight + this.controls.element.offsetHeight + 60;
       if (this.layout !== "narrow") tall = Math.max(tall, window.innerHeight - rest);
     }
-    tall = Math.round(tall);
     const apart = this.view === "apart" && this.map;
+    if (apart && this.layout !== "narrow") tall = Math.max(tall, 368); // the lines of a step are as many at any width
+    tall = Math.round(tall);
     this.plot.element.hidden = Boolean(apart);
     this.apart.element.hidden = !apart;
     const narrow = this.layout === "narrow" || this.network;
-    const left = narrow ? room : Math.round(room * (apart ? 0.33 : this.layout === "wide" ? 0.6 : 0.56));
+    const left = narrow ? room : Math.round(room * (apart ? 0.35 : this.layout === "wide" ? 0.6 : 0.56));
     this.body.style.gridTemplateColumns = narrow ? "minmax(0, 1fr)" : `${left}px minmax(0, 1fr)`;
     if (this.map) this.map.resize(left, tall);
     if (!apart) this.plot.resize(this.plot.element.clientWidth, narrow && !this.network ? Math.round(260 * Math.max(1, size * 0.9)) : tall);
-    this.apart.element.style.minHeight = apart && !narrow ? `${tall}px` : "";
+    this.apart.resize(apart && !narrow ? tall : 0);
     return true;
   }
 
@@ -434,8 +435,10 @@ export class Explorer extends Changes {
       this.updateWords();
     }
     const apart = this.view === "apart" && this.map;
-    if (apart && cursor) {
-      const box = this.map.curve ? null : this.apart.box(this.map);
+    if (apart && !cursor) {
+      // a hovered line: only its arrow changes
+    } else if (apart) {
+      const box = this.apart.box(this.map);
       if (box && box.join() !== this.map.box.join()) {
         this.lookBox ??= this.map.chosen;
         this.map.box = box;
@@ -453,7 +456,7 @@ export class Explorer extends Changes {
     }
     if (!apart && paths) this.plot.drawBase();
     if (this.map) {
-      if (apart && !this.map.curve) this.apart.drawOn(this.map);
+      if (apart) this.apart.drawOn(this.map);
       else this.map.drawTop();
       this.map.top.setAttribute("aria-label", this.mapLabel());
     }
@@ -562,7 +565,7 @@ function putClaim(explorer) {
   }
   if (explorer.claim.textContent !== text) explorer.claim.textContent = text;
   explorer.claim.classList.toggle("ol-muted", muted);
-  explorer.claim.classList.toggle("ol-long", text.length > 80);
+  explorer.claim.classList.toggle("ol-long", text.length > (explorer.view === "apart" ? 40 : 80));
 }
 
 /** @param {{model: any, el: HTMLElement}} given */

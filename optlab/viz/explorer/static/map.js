@@ -398,7 +398,8 @@ export class MapDrawing {
       const px = this.x(tick);
       if (px < 90 || px > this.width - 24) return;
       const last = i === across.length - 1 || this.x(across[i + 1]) > this.width - 24;
-      drawText(pen, (last ? "x = " : "") + numberText(tick), px, this.height - size * 0.8, { ...style, align: "center" });
+      const edge = last && px > this.width - 3.2 * size; // the name of the axis stays inside
+      drawText(pen, (last ? "x = " : "") + numberText(tick), edge ? this.width - 5 : px, this.height - size * 0.8, { ...style, align: edge ? "right" : "center" });
     });
     const up = linearTicks(this.box[2], this.box[3], this.height / 90).filter((tick) => this.y(tick) > 3.2 * size && this.y(tick) < this.height - 1.8 * size);
     up.forEach((tick, i) => drawText(pen, (i === up.length - 1 ? (this.curve ? "loss " : "y = ") : "") + numberText(tick), this.width - 6, this.y(tick), { ...style, align: "right" }));
@@ -620,11 +621,17 @@ export class MapDrawing {
   /** The ellipse of equal loss around the point, and how uneven it is.
    * @param {any} shape
    * @param {string[]} lines */
-  describeCurvature({ curvatures, axes }, lines) {
+  describeCurvature({ curvatures, axes, gradient }, lines) {
     if (curvatures.length < 2) return;
     const [large, small] = curvatures;
     const tiny = 1e-7 * Math.max(Math.abs(large), Math.abs(small));
-    if (small < -tiny && large > tiny) lines.push("saddle here");
+    if (small < -tiny && large > tiny) {
+      // A saddle is a point without slope. It is said where Newton's step, which leads to the one of the
+      // local quadratic, is at most 4 % of what the map shows across.
+      const [gx, gy] = gradient, cos = Math.cos(axes[0]), sin = Math.sin(axes[0]);
+      const away = Math.hypot((gx * cos + gy * sin) / large, (gy * cos - gx * sin) / small);
+      lines.push(away <= 0.04 * (this.box[1] - this.box[0]) ? "saddle here" : "curved up one way, down the other");
+    }
     else if (small < -tiny || large < -tiny) lines.push("curved downward");
     else if (small > tiny) {
       lines.push(`curvature ${numberText(large / small)} : 1`);

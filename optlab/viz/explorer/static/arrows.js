@@ -1,0 +1,345 @@
+// The picture of a step: its arrows over the part of the map around it, and for a function of one
+// variable the curve with its tangent.
+
+import { FONTS, between, clearCanvas, drawArrow, drawMarker, drawText, fitCanvas, placeLabel } from "../../browser/static/drawing.js";
+import { numberText } from "./numbers.js";
+
+/** An arrow in pixels.
+ * @typedef {{line: string, text: string, color: string, from: number[], to: number[], thick: number, dotted?: boolean, small?: boolean}} Arrow */
+
+const REACH = 0.34; // of the map: the longest arrow in units of the gradient
+
+/** The parts of a sum that are drawn head to tail.
+ * @param {any} row
+ * @returns {string[][]} */
+export const partsOf = (row) => row.parts.filter((/** @type {string[]} */ [, role]) => role);
+
+export class ArrowPicture {
+  /** @param {any} explorer */
+  constructor(explorer) {
+    this.explorer = explorer;
+    this.hovered = "";
+  }
+
+  /** @returns {number} */
+  get step() {
+    return 0;
+  }
+
+  /** @returns {any} */
+  lines() {
+    return null;
+  }
+
+  /** @param {string} role
+   * @returns {string} */
+  colorOf(role) {
+    return role;
+  }
+
+  /** The part of the plane, or of the curve, around the step.
+   * @param {any} map */
+  box(map) {
+    const { explorer, step } = this;
+    const { run } = explorer.selected;
+    if (!run || !run.path || run.last < 1) return null;
+    const { n } = run;
+    const rows = (/** @type {Float64Array} */ of, /** @type {number} */ k) => Array.from(of.subarray(n * k, n * (k + 1)));
+    const at = rows(run.path, step - 1), u = rows(run.update, step - 1);
+    // What wrappers add belongs to the picture.
+    const moved = rows(run.path, step).map((x, c) => x - at[c]);
+    const size = Math.max(Math.hypot(...u), Math.hypot(...moved) || 0);
+    if (![...at, size].every(Number.isFinite)) return null;
+    const least = 1e-9 * Math.max(1, ...at.map(Math.abs));
+    // Steps of two, so that the ground rests while playing; an update of zero has its surroundings.
+    const wanted = (size > least ? size : this.usualSize(run) || least) / (n === 1 ? 0.3 * map.width : 0.2 * Math.min(map.width, map.height));
+    const unit = 2 ** Math.round(Math.log2(wanted));
+    const x = [at[0] - (unit * map.width) / 2, at[0] + (unit * map.width) / 2];
+    if (n === 2) return [...x, at[1] - (unit * map.height) / 2, at[1] + (unit * map.height) / 2];
+    const [low, high] = x.map((end) => end + (Math.min(0, u[0], moved[0]) + Math.max(0, u[0], moved[0])) / 2);
+    const seen = map.curvePoints(low, high, 200).filter((/** @type {number[]} */ [px, y]) => px >= low && px <= high && Number.isFinite(y)).map((/** @type {number[]} */ [, y]) => y);
+    const ends = [run.loss[step - 1], run.loss[step]].filter(Number.isFinite);
+    const values = [...seen, ...ends];
+    if (!values.length) return null;
+    const bottom = Math.min(...values), top = Math.max(...values), tall = top - bottom || Math.abs(top) || 1;
+    // Below the curve lie the arrows, above it its name.
+    return [low, high, bottom - 0.85 * tall, top + 0.25 * tall];
+  }
+
+  /** A typical length of the steps of a run.
+   * @param {any} run */
+  usualSize(run) {
+    for (let k = run.last - 1; k >= 0; k--) {
+      const size = Math.hypot(...run.update.subarray(run.n * k, run.n * (k + 1)));
+      if (size > 0) return size;
+    }
+    return 0;
+  }
+
+  /** The arrows of the step in pixels, from its start: what has the gradient's units shares a scale, the
+   * update has its true length.
+   * @param {any} map
+   * @param {number[]} from
+   * @returns {Arrow[]} */
+  arrows(map, from) {
+    const found = this.lines();
+    if (!found) return [];
+    const { lines, readers } = found;
+    const vector = (/** @type {string} */ name) => readers.map((/** @type {any} */ read) => read(name));
+    const drawn = lines.filter((/** @type {any} */ { row }) => row.arrow);
+    const last = (/** @type {string} */ role) => drawn.filter((/** @type {any} */ { row }) => row.role === role).pop();
+    const chosen = [...new Set([drawn[0], last("gradient"), last("memory"), last("update")])].filter(Boolean);
+    const length = (/** @type {string} */ name) => Math.hypot(...vector(name)) || 0;
+    const alike = chosen.filter(({ row }) => row.bars === "alike");
+    const longest = Math.max(...alike.flatMap(({ row }) => [length(row.result), ...partsOf(row).slice(0, 1).map((/** @type {string[]} */ [name]) => length(name))]).filter(Number.isFinite), 0);
+    const reach = REACH * Math.min(map.width, map.height);
+    const unit = (map.box[1] - map.box[0]) / map.width;
+    /** @type {Arrow[]} */
+    const arrows = [];
+    for (const { row, label } of chosen) {
+      const scale = row.bars === "alike" ? (longest > 0 ? reach / longest : 0) : 1 / unit;
+      const moved = (/** @type {number[]} */ start, /** @type {number[]} */ v) => [start[0] + scale * v[0], start[1] - scale * (v[1] || 0)];
+      if (!scale || !vector(row.result).every(Number.isFinite)) continue;
+      let at = from;
+      partsOf(row).forEach((/** @type {string[]} */ [name, role], /** @type {number} */ i) => {
+        const to = moved(at, vector(name));
+        const text = role === "kept" ? "memory" : role === "kept step" ? "last step" : role === "decay" ? "decay" : "";
+        if (Math.hypot(to[0] - at[0], to[1] - at[1]) > 3) arrows.push({ line: label, text, color: this.colorOf(role), from: at, to, thick: 2.2, dotted: !i, small: true });
+        at = to;
+      });
+      arrows.push({ line: label, text: label, color: this.colorOf(row.role), from, to: moved(from, vector(row.result)), thick: row.role === "update" ? 6 : row.role === "memory" ? 3.4 : 2.6 });
+    }
+    return arrows;
+  }
+
+  /** @param {CanvasRenderingContext2D} pen
+   * @param {Arrow} arrow */
+  drawOne(pen, { line, color, from, to, thick, dotted }) {
+    const { palette } = this.explorer;
+    const hovered = this.hovered === line;
+    pen.globalAlpha = this.hovered && !hovered ? 0.18 : 1;
+    if (dotted) {
+      for (const [style, width] of /** @type {[string, number][]} */ ([[palette.mapHigh, 5], [color, hovered ? 3.6 : 2.6]])) {
+        pen.strokeStyle = style;
+        pen.lineWidth = width;
+        pen.setLineDash(style === color ? [2.5, 4.5] : []);
+        pen.beginPath();
+        pen.moveTo(from[0], from[1]);
+        pen.lineTo(to[0], to[1]);
+        pen.stroke();
+      }
+      pen.setLineDash([]);
+    } else drawArrow(pen, from[0], from[1], to[0], to[1], color, palette.mapHigh, hovered ? thick + 2.4 : thick);
+    pen.globalAlpha = 1;
+  }
+
+  /** The step with its arrows, over the map.
+   * @param {any} map */
+  drawOn(map) {
+    const { explorer, step } = this;
+    const { palette, state, selected } = explorer;
+    const pen = fitCanvas(map.top, map.width, map.height);
+    clearCanvas(pen);
+    const size = 15 * state.text_size;
+    const title = `${selected.entry.name}, step ${step}`;
+    drawText(pen, title, 14, size * 1.1, { color: palette.ink, halo: palette.mapHigh, size, weight: "bold" });
+    const { run } = selected;
+    if (!run || !run.path || run.last < 1) return;
+    const from = map.place(run, run.path, step - 1), to = map.place(run, run.path, step);
+    if (!from || !to) return;
+    /** @type {number[][]} */
+    const taken = [[0, 0, 28 + pen.measureText(title).width, size * 2.2]];
+    if (map.curve) this.drawOnCurve(pen, map, from, to, size, taken);
+    else this.drawOnPlane(pen, map, from, to, size, taken);
+  }
+
+  /** @param {CanvasRenderingContext2D} pen
+   * @param {any} map
+   * @param {number[]} from
+   * @param {number[]} to
+   * @param {number} size
+   * @param {number[][]} taken */
+  drawOnPlane(pen, map, from, to, size, taken) {
+    const { explorer, step } = this;
+    const { palette, selected } = explorer;
+    const { run } = selected;
+    const outline = map.outline(run);
+    const path = new Path2D();
+    map.trace(path, outline.places, outline.steps.findIndex((/** @type {number} */ k) => k >= step) || outline.places.length);
+    pen.strokeStyle = selected.color;
+    pen.lineWidth = 2;
+    pen.globalAlpha = this.hovered ? 0.25 : 0.6;
+    pen.stroke(path);
+    outline.places.forEach((/** @type {number[] | null} */ place, /** @type {number} */ i) => {
+      if (place && Number.isInteger(outline.steps[i]) && outline.steps[i] < step - 1 && map.inside(place)) drawMarker(pen, "circle", place[0], place[1], 7, selected.color, palette.mapHigh, 1);
+    });
+    pen.globalAlpha = 1;
+    const arrows = this.arrows(map, from);
+    const found = this.lines();
+    const jump = found && found.lines.find((/** @type {any} */ { row }) => row.role === "wrapper" && row.arrow);
+    const fast = arrows.length ? arrows[arrows.length - 1].to : to;
+    if (jump) arrows.push({ line: jump.label, text: jump.label, color: this.colorOf("wrapper"), from: fast, to, thick: 3.4 });
+    for (const arrow of arrows) {
+      // The head touches the dot in which the step ends, and does not lie under it.
+      const ends = Math.hypot(arrow.to[0] - to[0], arrow.to[1] - to[1]) < 2;
+      const length = Math.hypot(arrow.to[0] - arrow.from[0], arrow.to[1] - arrow.from[1]);
+      const keep = ends && length > 20 ? 1 - 9 / length : 1;
+      this.drawOne(pen, { ...arrow, to: [0, 1].map((i) => arrow.from[i] + (arrow.to[i] - arrow.from[i]) * keep) });
+    }
+    if (jump) drawMarker(pen, "circle", fast[0], fast[1], 9, palette.paper, selected.color, 2);
+    drawMarker(pen, "circle", from[0], from[1], 13, palette.paper, selected.color, 3);
+    drawMarker(pen, selected.style.marker, to[0], to[1], 15, selected.color, palette.paper, 1.5);
+    for (const [x, y] of [from, to]) taken.push([x - 9, y - 9, x + 9, y + 9]);
+    this.drawAverage(pen, map, size, taken);
+    const note = "update: true length";
+    drawText(pen, note, 14, map.height - size, { color: palette.quiet, halo: palette.mapHigh, size: size * 0.92 });
+    taken.push([0, map.height - size * 2, 22 + pen.measureText(note).width, map.height]);
+    const along = arrows.flatMap(({ from: [x, y], to: end }) => Array.from({ length: 16 }, (_, k) => [x + ((end[0] - x) * k) / 15, y + ((end[1] - y) * k) / 15]));
+    along.push(...between(outline.places.filter((/** @type {any} */ _, /** @type {number} */ i) => outline.steps[i] < step)));
+    this.labels(pen, map, arrows, size, taken, along);
+    this.label(pen, map, `step ${step - 1}`, from, palette.quiet, size * 0.95, "", taken, along);
+  }
+
+  /** Averaged weights, which the optimizer does not move to.
+   * @param {CanvasRenderingContext2D} pen
+   * @param {any} map
+   * @param {number} size
+   * @param {number[][]} taken */
+  drawAverage(pen, map, size, taken) {
+    const { explorer, step } = this;
+    const { run } = explorer.selected;
+    const [name, rows] = Object.entries({ ...run.slots, ...run.terms }).find(([key]) => key === "average" || key === "slow") || [];
+    if (!rows) return;
+    const place = map.place(run, rows, step - 1);
+    if (!place || !map.inside(place)) return;
+    drawMarker(pen, "diamond", place[0], place[1], 13, this.colorOf("wrapper"), explorer.palette.paper, 1.5);
+    taken.push([place[0] - 8, place[1] - 8, place[0] + 8, place[1] + 8]);
+    this.label(pen, map, name === "slow" ? "slow weights" : "average", place, this.colorOf("wrapper"), size, "bold", taken, []);
+  }
+
+  /** @param {CanvasRenderingContext2D} pen
+   * @param {any} map
+   * @param {Arrow[]} arrows
+   * @param {number} size
+   * @param {number[][]} taken
+   * @param {number[][]} along */
+  labels(pen, map, arrows, size, taken, along) {
+    for (const arrow of [...arrows].sort((a, b) => Number(Boolean(a.small)) - Number(Boolean(b.small)))) {
+      if (!arrow.text) continue;
+      const { from: [x, y], to: end } = arrow;
+      // A dotted part is named at its middle, an arrow at its head.
+      const at = arrow.small ? [x + 0.62 * (end[0] - x), y + 0.62 * (end[1] - y)] : end;
+      if (arrow.small && Math.hypot(end[0] - x, end[1] - y) < 2.5 * size) continue;
+      pen.globalAlpha = this.hovered && this.hovered !== arrow.line ? 0.3 : 1;
+      this.label(pen, map, arrow.text, [Math.max(8, Math.min(map.width - 8, at[0])), Math.max(8, Math.min(map.height - 8, at[1]))], arrow.color, arrow.small ? size * 0.95 : size, arrow.small ? "" : "bold", taken, along);
+    }
+    pen.globalAlpha = 1;
+  }
+
+  /** @param {CanvasRenderingContext2D} pen
+   * @param {any} map
+   * @param {string} text
+   * @param {number[]} at
+   * @param {string} color
+   * @param {number} size
+   * @param {string} weight
+   * @param {number[][]} taken
+   * @param {number[][]} along */
+  label(pen, map, text, at, color, size, weight, taken, along) {
+    const wide = weight ? size * 1.08 : size; // bold text is wider than what is measured
+    const spots = [11, 20, 32].map((distance) => {
+      const spot = placeLabel(pen, text, at[0], at[1], wide, map.width, map.height, [...taken], distance, [...along, ...along, ...along]);
+      return { ...spot, cost: spot.cost + 0.25 * distance };
+    });
+    const spot = spots.reduce((best, one) => (one.cost < best.cost ? one : best));
+    if (spot.cost >= 1000 || (!weight && spot.cost > 90)) return; // no place for it: its line names it
+    taken.push(spot.box);
+    drawText(pen, text, spot.cx, spot.cy, { color, halo: this.explorer.palette.mapHigh, size, weight, align: "center" });
+  }
+
+  /** A function of one variable: its tangent, the step at its true length, and below the curve the
+   * arrows in units of the gradient.
+   * @param {CanvasRenderingContext2D} pen
+   * @param {any} map
+   * @param {number[]} from
+   * @param {number[]} to
+   * @param {number} size
+   * @param {number[][]} taken */
+  drawOnCurve(pen, map, from, to, size, taken) {
+    const { explorer, step } = this;
+    const { palette, selected } = explorer;
+    const { run } = selected;
+    const slope = run.gradient[step - 1];
+    const [x0, x1, y0, y1] = map.box;
+    const tilt = (-slope * (map.height / (y1 - y0))) / (map.width / (x1 - x0)); // pixels down for one right
+    const run1 = 0.3 * map.width / Math.hypot(1, tilt);
+    const [a, b] = [-1, 1].map((side) => [from[0] + side * run1, from[1] + side * run1 * tilt]);
+    const line = (/** @type {number[]} */ start, /** @type {number[]} */ end, /** @type {string} */ color, /** @type {number} */ width, /** @type {number[]} */ dash) => {
+      pen.strokeStyle = color;
+      pen.lineWidth = width;
+      pen.setLineDash(dash);
+      pen.beginPath();
+      pen.moveTo(start[0], start[1]);
+      pen.lineTo(end[0], end[1]);
+      pen.stroke();
+      pen.setLineDash([]);
+    };
+    pen.globalAlpha = 0.6;
+    for (let k = 0; k < step - 1; k++) {
+      const place = map.place(run, run.path, k);
+      if (place && map.inside(place)) drawMarker(pen, "circle", place[0], place[1], 7, selected.color, palette.mapHigh, 1);
+    }
+    pen.globalAlpha = 1;
+    line(a, b, palette.quiet, 2, [7, 5]);
+    const arrows = this.arrows(map, from).filter((one) => !one.small || one.dotted);
+    const floor = map.height - 2.6 * size;
+    const parts = this.arrows(map, from);
+    const below = parts.filter((one) => one.line !== "update" && !one.small);
+    const rows = [...new Set(below.map((one) => one.line))];
+    line([from[0], from[1]], [from[0], floor + 0.6 * size], palette.frame, 1.2, [3, 3]);
+    const update = arrows.find((one) => one.line === "update" && !one.small);
+    const found = this.lines();
+    const jump = found && found.lines.find((/** @type {any} */ { row }) => row.role === "wrapper" && row.arrow);
+    const reached = update ? update.to : [to[0], from[1]];
+    line([reached[0], from[1]], [reached[0], jump ? from[1] : to[1]], selected.color, 1.6, [3, 3]);
+    if (update) this.drawOne(pen, { ...update, to: [reached[0], from[1]] });
+    const above = from[1] - 1.1 * size; // the way back does not cover the way there
+    if (jump) {
+      line([reached[0], from[1]], [reached[0], above], this.colorOf("wrapper"), 1.6, [3, 3]);
+      this.drawOne(pen, { line: jump.label, text: jump.label, color: this.colorOf("wrapper"), from: [reached[0], above], to: [to[0], above], thick: 3.4 });
+      line([to[0], above], to, this.colorOf("wrapper"), 1.6, [3, 3]);
+    }
+    drawMarker(pen, "circle", from[0], from[1], 13, palette.paper, selected.color, 3);
+    drawMarker(pen, selected.style.marker, to[0], to[1], 15, selected.color, palette.paper, 1.5);
+    for (const [x, y] of [from, to]) taken.push([x - 9, y - 9, x + 9, y + 9]);
+    const along = [a, b].flatMap((end) => Array.from({ length: 14 }, (_, k) => [from[0] + ((end[0] - from[0]) * k) / 13, from[1] + ((end[1] - from[1]) * k) / 13]));
+    for (const [px, y] of map.curvePoints(x0, x1, 60)) along.push([map.x(px), map.y(y)]);
+    for (let k = 0; k < 12; k++) along.push([from[0] + ((reached[0] - from[0]) * k) / 11, from[1]], [reached[0], from[1] + ((to[1] - from[1]) * k) / 11]);
+    if (jump) for (let k = 0; k < 12; k++) along.push([reached[0] + ((to[0] - reached[0]) * k) / 11, above]);
+    rows.forEach((label, i) => {
+      const y = floor - (rows.length - 1 - i) * 2 * size;
+      const own = parts.filter((one) => one.line === label);
+      for (const one of own) {
+        const shift = one.small && !one.dotted ? 0.55 * size : one.dotted ? 0.55 * size : 0;
+        this.drawOne(pen, { ...one, from: [one.from[0], y + shift], to: [one.to[0], y + shift] });
+      }
+      const whole = own.find((one) => !one.small);
+      if (!whole) return;
+      const right = whole.to[0] >= from[0];
+      const ends = own.flatMap((one) => [one.from[0], one.to[0]]);
+      // Behind the arrow, or before it where there is no room.
+      pen.font = `bold ${size}px ${FONTS}`;
+      const wide = pen.measureText(label).width + 14;
+      const left = right ? Math.min(...ends) > wide : Math.max(...ends) + wide > map.width;
+      const x = left ? Math.min(...ends) - 10 : Math.max(...ends) + 10;
+      pen.globalAlpha = this.hovered && this.hovered !== label ? 0.3 : 1;
+      drawText(pen, label, x, y, { color: whole.color, halo: palette.mapHigh, size, weight: "bold", align: left ? "right" : "left" });
+      pen.globalAlpha = 1;
+    });
+    taken.push([0, floor - rows.length * 2 * size, map.width, map.height]);
+    if (update) this.label(pen, map, "update", [(from[0] + reached[0]) / 2, from[1]], update.color, size, "bold", taken, along);
+    if (jump) this.label(pen, map, jump.label, [(to[0] + reached[0]) / 2, above], this.colorOf("wrapper"), size, "bold", taken, along);
+    this.label(pen, map, `tangent: slope ${numberText(slope)}`, slope * (b[1] - a[1]) && b[1] < a[1] ? b : a, palette.quiet, size * 0.95, "", taken, along);
+    this.label(pen, map, `step ${step - 1}`, from, palette.quiet, size * 0.95, "", taken, along);
+  }
+}
