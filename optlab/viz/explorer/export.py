@@ -40,6 +40,31 @@ _PALETTE: dict[str, dict[str, str]] = {
 }  # fmt: skip
 
 
+#: The optimizers of the menu "add", in groups, as textbooks have them.
+FAMILIES = {
+    "gradient descent": ["SGD", "Momentum", "ASGD", "LarsMomentum", "Dpsgd"],
+    "by the sign": ["Rprop", "Lion"],
+    "a rate for each direction": ["Adagrad", "DecayedAdagrad", "Adadelta", "RMSProp", "Ftrl"],
+    "Adam and its relatives": ["Adam", "AdamW", "Adamax", "NAdam", "RAdam", "Lamb"],
+    "whole matrices": ["Muon", "Shampoo"],
+    "for comparison": ["LBFGS", "Newton", "ConjugateGradient", "SteepestDescent"],
+}
+#: Names of optimizers in texts, where they are not those of their classes.
+TITLES = {
+    "SGD": "Gradient descent (SGD)",
+    "ASGD": "Averaged SGD (ASGD)",
+    "LarsMomentum": "LARS (momentum)",
+    "Dpsgd": "Private SGD (DP-SGD)",
+    "DecayedAdagrad": "Decayed Adagrad",
+    "Ftrl": "FTRL",
+    "Lamb": "LAMB",
+    "LBFGS": "L-BFGS",
+    "ConjugateGradient": "Conjugate gradient",
+    "SteepestDescent": "Steepest descent",
+    "Newton": "Newton's method",
+}
+
+
 def browser_options() -> dict[str, Any]:
     """Return the constant options of the browser: menus, their texts, and colors."""
     surfaces = []
@@ -51,11 +76,18 @@ def browser_options() -> dict[str, Any]:
     for name, preset in PRESETS.items():
         state = preset_state(name, State())
         start = find(state.problem).start if state.start is None else state.start  # type: ignore[union-attr]
-        presets[name] = {"claim": preset.claim, "state": {**state.to_dict(), "start": list(start)}}
+        presets[name] = {
+            "claim": preset.claim,
+            "short": preset.short,
+            "parts": [list(part) for part in preset.parts],
+            "state": {**state.to_dict(), "start": list(start)},
+        }
     order, styles = theme.all_styles(_STYLES)
     return {
         "problems": surfaces,
         "presets": presets,
+        "families": FAMILIES,
+        "titles": TITLES,
         "classes": [name for name in optimizer_classes() if name != "AdamWithoutCorrection"],
         "around": {
             kind: {name: [s.low, s.high, s.step, s.first] for name, s in sliders.items()}

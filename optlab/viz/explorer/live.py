@@ -23,7 +23,7 @@ from optlab.optimizer import Optimizer, capture_rule
 from optlab.optimizer.wrappers import layers_of
 from optlab.plan import CaptureError, Plan, capture_value_and_grad, javascript_module
 from optlab.plan.javascript.rule import Rule
-from optlab.viz.explorer.model import Model
+from optlab.viz.explorer.model import Model, has_no_minimum
 from optlab.viz.explorer.presets import PRESETS
 from optlab.viz.explorer.runs import initial_slots
 from optlab.viz.explorer.state import (
@@ -251,6 +251,7 @@ def describe(surface: Surface) -> dict[str, Any]:
         "minima": [list(point) for point in surface.minima],
         "minimum": None if minimum is None or not math.isfinite(minimum) else float(minimum),
         "noise": float(surface.noise),
+        "open": has_no_minimum(surface),
     }
 
 

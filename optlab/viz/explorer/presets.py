@@ -79,6 +79,8 @@ class Preset:
 
     Attributes
     ----------
+    short : str
+        Its name on a button.
     claim : str
         What is to be seen, in one or two sentences that `holds` proves.
     holds : callable
@@ -91,8 +93,11 @@ class Preset:
         The rates of mode "custom".
     around : dict of str to dict
         The wrappers, as in `Entry`.
+    parts : tuple of (str, int, int)
+        Names of parts of the run, with their first and last steps, written over the losses.
     """
 
+    short: str
     claim: str
     holds: Callable[[Shown], bool]
     problem: str
@@ -108,6 +113,7 @@ class Preset:
     step: int = 34
     slot: str = ""
     coordinate: int = 0
+    parts: tuple[tuple[str, int, int], ...] = ()
 
     @property
     def says(self) -> str:
@@ -206,6 +212,7 @@ def _never_settles(shown: Shown) -> bool:
 
 PRESETS: dict[str, Preset] = {
     "narrow valley": Preset(
+        short="valley",
         claim="Falling into the valley takes 40 steps. Its flat floor takes all the rest.",
         holds=_fall_then_floor,
         problem="rosenbrock",
@@ -214,8 +221,10 @@ PRESETS: dict[str, Preset] = {
         selected="Adam",
         step=34,
         slot="moment1",
+        parts=(("fall", 0, 40), ("floor", 40, 300)),
     ),
     "oscillation": Preset(
+        short="oscillation",
         claim="A large rate throws gradient descent across the valley at every step. A rate five "
         "times smaller never crosses it, and takes five times as long.",
         holds=_crosses_at_every_step,
@@ -228,6 +237,7 @@ PRESETS: dict[str, Preset] = {
         coordinate=1,
     ),
     "conditioning": Preset(
+        short="conditioning",
         claim="One rate must serve both directions: across the valley, 36 times as curved, 6 steps "
         "are enough; along it the same rate needs 342.",
         holds=_one_rate_for_both,
@@ -240,6 +250,7 @@ PRESETS: dict[str, Preset] = {
         coordinate=1,
     ),
     "momentum": Preset(
+        short="momentum",
         claim="Momentum remembers past gradients: at the same rate it is four times as fast along "
         "the valley, and swings past the minimum.",
         holds=_remembers,
@@ -252,6 +263,7 @@ PRESETS: dict[str, Preset] = {
         slot="velocity",
     ),
     "saddle escape": Preset(
+        short="saddle",
         claim="At a saddle the gradient vanishes: gradient descent stays beside it for nearly 300 "
         "steps. RMSProp divides by the gradient's size, and does not slow down.",
         holds=_waits_at_the_saddle,
@@ -266,6 +278,7 @@ PRESETS: dict[str, Preset] = {
         coordinate=1,
     ),
     "bias correction": Preset(
+        short="bias correction",
         claim="Adam's averages start at zero. Uncorrected, its first steps are three to four times "
         "as long, and it shoots more than twice as far past the minimum.",
         holds=_too_long_at_first,
@@ -278,6 +291,7 @@ PRESETS: dict[str, Preset] = {
         slot="root",
     ),
     "stability limit": Preset(
+        short="stability",
         claim="The curvature is 4. Below the rate 2/4 gradient descent arrives, at 2/4 it swings "
         "for ever, above it swings ever wider.",
         holds=_limit,
@@ -290,6 +304,7 @@ PRESETS: dict[str, Preset] = {
         step=6,
     ),
     "noise": Preset(
+        short="noise",
         claim="With noise gradient descent never arrives, it hovers. A rate ten times smaller "
         "hovers several times lower, and takes ten times as long to get there.",
         holds=_hovers,
@@ -301,6 +316,7 @@ PRESETS: dict[str, Preset] = {
         step=200,
     ),
     "LookAhead": Preset(
+        short="LookAhead",
         claim="After every five steps LookAhead goes half of the way back. That damps momentum's "
         "swings: the loss stays below 0.1 from step 22 on, and from step 57 without it.",
         holds=_damps,
@@ -313,6 +329,7 @@ PRESETS: dict[str, Preset] = {
         step=20,
     ),
     "Adam's short memory": Preset(
+        short="Adam diverges",
         claim="With a short memory for squares (beta2 = 0.3) Adam never settles: where gradients "
         "get small it is thrown out again. AMSGrad, which never forgets a large one, arrives.",
         holds=_never_settles,

@@ -268,6 +268,10 @@ class Explorer(LiveWidget):
         if any(name in wanted for name in ("problem", "start", "steps", "optimizers")):
             fields["preset"] = ""
         state = State.from_dict(fields)
+        if "problem" in wanted and not {"optimizers", "mode"} & set(wanted):
+            state.mode, state.equal_rate = "best", None  # rates of one surface say nothing here
+            for entry in state.optimizers:
+                entry.rate = None
         if state.steps > MOST_STEPS and not self.model.network:
             raise ValueError(f"steps must be from 1 to {MOST_STEPS}; got {state.steps!r}.")
         if not state.optimizers:

@@ -3,7 +3,7 @@
 import { clearCanvas, drawMarker, fitCanvas } from "../../browser/static/drawing.js";
 import { fill, make, makeButton, put, showPlaying } from "../../browser/static/elements.js";
 import { NotchSlider } from "./notches.js";
-import { fillSelect, numberText } from "./numbers.js";
+import { numberText } from "./numbers.js";
 
 /** From this number of optimizers on they are chips, and only the chosen one has its sliders. */
 const CHIPS = 4;
@@ -24,7 +24,9 @@ export class Controls {
       this.add.value = "";
       if (kind) explorer.addOptimizer(kind);
     } } });
-    this.bar = make("div", { class: "bar" }, this.play, this.scrub, make("span", { class: "count" }, this.step, this.of), make("span", { class: "speeds" }, make("span", { class: "quiet", text: "speed" }), ...this.speeds), this.add);
+    this.bar = make("div", { class: "bar" },
+      make("div", { class: "bar-left" }, this.play, this.scrub),
+      make("div", { class: "bar-right" }, make("span", { class: "count" }, this.step, this.of), make("span", { class: "speeds" }, make("span", { class: "quiet", text: "speed" }), ...this.speeds), this.add));
     this.caption = make("div", { class: "caption" });
     this.chips = make("div", { class: "chips", role: "radiogroup", "aria-label": "optimizers" });
     this.rows = make("div", { class: "rows", role: "group", "aria-label": "optimizers and their settings" });
@@ -46,13 +48,14 @@ export class Controls {
     this.scrub.max = String(state.steps);
     this.speeds.forEach((button, i) => button.setAttribute("aria-pressed", String(SPEEDS[i][0] === explorer.speed)));
     this.add.hidden = explorer.network || (!explorer.model.alive && !explorer.addable().length);
-    fillSelect(this.add, [["", "+ add"], ...(explorer.model.alive ? options.classes : explorer.addable()).map((/** @type {string} */ name) => /** @type {[string, string]} */ ([name, name]))], "");
+    this.fillAdd(explorer.model.alive ? options.classes : explorer.addable());
     const rows = this.inRows;
     const names = rows.map((/** @type {any} */ { entry }) => `${entry.name}|${explorer.second(entry)}`).join("\n");
     if (names !== this.names) this.build(names, rows);
     this.caption.hidden = explorer.network;
     const kernel = explorer.kernelSaid();
-    this.caption.textContent = `loss after ${state.steps} steps at every notch; ○ best, hatched diverges${kernel && ` · ${kernel}`}`;
+    const best = explorer.open ? "the loss has no lowest point in view, so no rate is best" : "○ best";
+    this.caption.textContent = `loss after ${state.steps} steps at every notch; ${best}, hatched diverges${kernel && ` · ${kernel}`}`;
     this.caption.title = kernel;
     this.element.classList.toggle("ol-compact", rows.length === CHIPS - 1);
     this.buildChips(shown);
@@ -73,20 +76,21 @@ export class Controls {
       const button = make("button", { type: "button", class: "row-name", on: { click: () => explorer.set({ selected: name }) } }, sample, make("span", { class: "row-text" }, make("b", { text: name }), loss));
       const rate = new NotchSlider({ label: `learning rate of ${name}`, choose: (i) => explorer.setRate(name, this.made.get(name).rates[i]), hover: (i) => this.hover(name, i, "") });
       const rateValue = make("b", { class: "value" });
-      const parts = [button, make("span", { class: "label", text: "rate" }), rate.element, rateValue];
+      const left = make("div", { class: "row-left" }, button, make("span", { class: "label", text: "rate" }), rate.element, rateValue);
+      const right = make("div", { class: "row-right" });
       let other = null, otherValue = null;
       if (second) {
         other = new NotchSlider({ label: `${second} of ${name}`, choose: (i) => explorer.setSetting(name, second, this.made.get(name).seconds[i]), hover: (i) => this.hover(name, i, second) });
         otherValue = make("b", { class: "value" });
-        parts.push(make("span", { class: "label second", text: second }), other.element, otherValue);
+        right.append(make("span", { class: "label second", text: second, title: second }), other.element, otherValue);
       }
       const remove = makeButton("×", `remove ${name}`, (event) => {
         event.stopPropagation();
         explorer.removeOptimizer(name);
       }, { class: "remove" });
       const row = make("div", { class: "row", on: { click: (/** @type {MouseEvent} */ event) => {
-        if (event.target === row) explorer.set({ selected: name });
-      } } }, ...parts, remove);
+        if ([row, left, right].includes(event.target)) explorer.set({ selected: name });
+      } } }, left, right, remove);
       this.made.set(name, { row, sample, loss, rate, rateValue, other, otherValue, remove, rates: [], seconds: [] });
       return row;
     }));
@@ -114,24 +118,38 @@ export class Controls {
     made.rate.element.hidden = explorer.network;
     made.remove.hidden = explorer.network || explorer.shown.length < 2;
     this.drawSample(made.sample, one);
-    const { first, second: other, height } = explorer.sliderSizes(explorer.second(one.entry));
     const second = explorer.second(one.entry);
     made.rates = explorer.ladder(one.entry);
+    if (second) made.seconds = explorer.secondNotches(one.entry);
+    const { notch, height } = explorer.sliderSizes();
     const waiting = !one.run;
     made.rate.draw({
       values: made.rates, index: Math.max(0, made.rates.indexOf(one.rate)), finals: engine.finals(state, one.entry, one.rate, "learning_rate", made.rates),
-      floor: explorer.floor.floor, start: explorer.startLoss, color: one.color, palette, width: first, height, disabled: explorer.network,
+      floor: explorer.floor.floor, start: explorer.startLoss, color: one.color, palette, width: notch * made.rates.length, height, disabled: explorer.network, best: !explorer.open,
     });
-    put(made.rateValue, explorer.network && made.rates.length < 2 ? numberText(one.rate, 6) : numberText(one.rate, 6));
+    put(made.rateValue, numberText(one.rate, 6));
     if (second) {
-      made.seconds = explorer.secondNotches(one.entry);
       const value = one.entry.settings[second];
       made.other.draw({
         values: made.seconds, index: Math.max(0, made.seconds.indexOf(value)), finals: engine.finals(state, one.entry, one.rate, second, made.seconds),
-        floor: explorer.floor.floor, start: explorer.startLoss, color: one.color, palette, width: other, height, disabled: waiting && !explorer.model.alive,
+        floor: explorer.floor.floor, start: explorer.startLoss, color: one.color, palette, width: notch * made.seconds.length, height, disabled: waiting && !explorer.model.alive, best: !explorer.open,
       });
       put(made.otherValue, numberText(value, 6));
     }
+  }
+
+  /** The optimizers that can be added, in groups, with the names that documents have for them.
+   * @param {string[]} kinds */
+  fillAdd(kinds) {
+    const key = kinds.join();
+    if (this.addKey === key) return;
+    this.addKey = key;
+    const option = (/** @type {string} */ kind) => make("option", { value: kind, text: this.explorer.options.titles[kind] || kind });
+    const groups = Object.entries(this.explorer.options.families).map(([label, members]) => [label, members.filter((/** @type {string} */ kind) => kinds.includes(kind))]);
+    const known = groups.flatMap(([, members]) => members);
+    groups.push(["others", kinds.filter((kind) => !known.includes(kind))]);
+    this.add.replaceChildren(make("option", { value: "", text: "+ add", hidden: true }), ...groups.filter(([, members]) => members.length).map(([label, members]) => make("optgroup", { label }, ...members.map(option))));
+    this.add.value = "";
   }
 
   /** @param {HTMLCanvasElement} canvas
@@ -180,17 +198,23 @@ export class Controls {
     for (const one of shown) {
       const text = this.lossText(one);
       const made = this.made.get(one.entry.name);
-      if (made) put(made.loss, text);
+      if (made) {
+        const ended = one.run && one.run.stopped >= 0;
+        put(made.loss, text);
+        made.loss.classList.toggle("ol-ended", Boolean(ended));
+        made.loss.title = one.sensitive >= 0 ? explorer.sensitiveSaid(one) : "";
+      }
       const chip = this.chips.hidden ? null : [...this.chips.children].find((each) => each.dataset.name === one.entry.name);
       if (chip) put(chip.lastElementChild, text.replace("loss ", ""));
     }
   }
 
-  /** @param {any} one */
-  lossText({ run }) {
+  /** The loss at the cursor; ≈ where it depends on the last bit. A run that ends says so at every step.
+   * @param {any} one */
+  lossText({ run, sensitive }) {
     if (!run) return "waiting for the kernel";
     const { step } = this.explorer.state;
-    if (run.stopped >= 0 && step >= run.stopped) return run.why || "ended";
-    return `loss ${numberText(run.loss[Math.min(step, run.loss.length - 1)])}`;
+    if (run.stopped >= 0) return step >= run.stopped ? run.why || "ended" : `${numberText(run.loss[step])}, ${(run.why || "ends").replace("diverged", "diverges")}`;
+    return `loss ${sensitive >= 0 && step >= sensitive ? "≈ " : ""}${numberText(run.loss[Math.min(step, run.loss.length - 1)])}`;
   }
 }

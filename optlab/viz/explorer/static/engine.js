@@ -23,6 +23,7 @@ import { bytesOf } from "../../browser/static/page_model.js";
  * @property {number} finalLoss */
 
 const MOST_KEPT = 400;
+const LAST_BIT = 2 ** -52, STABLE = 1e-10; // as optlab.viz.explorer.runs has them
 
 /** The module of a page's own surfaces and rules; a browser never drops a module, so each is loaded once.
  * @param {string} source
@@ -239,6 +240,38 @@ export class Engine {
     }));
   }
 
+  /** The step from which a path depends on the last bit: two runs whose start and rate differ in it are
+   * then more than 1e-10 apart. -1 for a stable path, and where it is not known.
+   * @param {any} state
+   * @param {Entry} entry
+   * @param {number} rate
+   * @returns {number} */
+  sensitiveFrom(state, entry, rate) {
+    const key = JSON.stringify(["sensitive", state.problem, state.start, state.steps, state.seed, state.noise, entry.name, entry.kind, entry.settings, entry.around, rate]);
+    return this.keep(key, () => {
+      const run = this.run(state, entry, rate);
+      if (!run || !run.path) return -1;
+      if (!run.live) {
+        const known = this.recorded.get(entry.name);
+        return (known.sensitive || [])[known.rates.indexOf(rate)] ?? -1;
+      }
+      let first = Infinity;
+      for (const factor of [1 + LAST_BIT, 1 - LAST_BIT]) {
+        const again = this.raw({ ...state, start: state.start.map((/** @type {number} */ x) => x * factor) }, entry, rate * factor, {});
+        const ended = again.stopped < 0 ? state.steps : again.stopped;
+        const last = Math.min(run.last, ended);
+        for (let i = 0; i < last * run.n; i++) {
+          if (!(Math.abs(run.path[i] - again.path[i]) <= STABLE * Math.max(1, Math.abs(run.path[i])))) {
+            first = Math.min(first, Math.floor(i / run.n));
+            break;
+          }
+        }
+        if (run.last !== ended) first = Math.min(first, last);
+      }
+      return Number.isFinite(first) ? first : -1;
+    });
+  }
+
   /** The mean of log10(loss - floor) over a run; infinite if it diverges. The kernel's own criterion.
    * @param {any} state
    * @param {Entry} entry
@@ -246,10 +279,23 @@ export class Engine {
    * @param {number} floor */
   criterion(state, entry, rate, floor) {
     const run = this.run(state, entry, rate);
-    if (!run || run.stopped >= 0) return Infinity;
+    if (!run || run.stopped >= 0 || this.leavesView(state, run)) return Infinity;
     let sum = 0;
     for (let k = 0; k <= run.steps; k++) sum += Math.log10(Math.max(run.loss[k] - floor, 0) + 1e-12);
     return Number.isFinite(sum) ? sum / (run.steps + 1) : Infinity;
+  }
+
+  /** Whether a path leaves the view of a function without a lowest point by more than half its width.
+   * @param {any} state
+   * @param {Run} run */
+  leavesView(state, { path, n, last }) {
+    const surface = this.surface(state.problem);
+    if (!surface || !surface.open || !path) return false;
+    return surface.domain.some((/** @type {number[]} */ [low, high], /** @type {number} */ c) => {
+      const room = (high - low) / 2;
+      for (let k = 0; k <= last; k++) if (path[k * n + c] < low - room || path[k * n + c] > high + room) return true;
+      return false;
+    });
   }
 
   /** The known minimum of a problem, or the lowest loss of all runs; and whether it is known. Where the

@@ -87,7 +87,7 @@ export class NotchSlider {
     return `${numberText(values[index], 6)}${end}`;
   }
 
-  /** @param {{values: number[], index: number, finals: (number | null | undefined)[], floor: number, start: number, color: string, palette: Record<string, string>, width: number, height: number, disabled?: boolean}} shown */
+  /** @param {{values: number[], index: number, finals: (number | null | undefined)[], floor: number, start: number, color: string, palette: Record<string, string>, width: number, height: number, disabled?: boolean, best?: boolean}} shown */
   draw(shown) {
     this.shown = shown;
     const { values, index, finals, color, palette, width, height, floor, start, disabled } = shown;
@@ -96,8 +96,8 @@ export class NotchSlider {
     const pen = fitCanvas(this.canvas, width, height);
     clearCanvas(pen);
     const notch = width / values.length, bar = Math.min(18, notch * 0.74);
-    const track = height - 11, tallest = track - 8;
-    const heights = barHeights(finals, floor, start), best = bestOf(finals);
+    const track = height - 9.5, tallest = track - 7;
+    const heights = barHeights(finals, floor, start), best = shown.best === false ? -1 : bestOf(finals);
     const hatch = hatching(pen, color, 7);
     values.forEach((_, i) => {
       const x = notch * (i + 0.5) - bar / 2;
@@ -105,7 +105,7 @@ export class NotchSlider {
       const tall = finals[i] === null ? tallest : heights[i] * tallest;
       pen.globalAlpha = i === index ? 1 : finals[i] === null ? 0.5 : 0.38;
       pen.fillStyle = finals[i] === null ? hatch : color;
-      pen.fillRect(x, track - 8 - tall + 1, bar, tall);
+      pen.fillRect(x, track - 7 - tall, bar, tall);
     });
     pen.globalAlpha = 1;
     pen.strokeStyle = palette.track;

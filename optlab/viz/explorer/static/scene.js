@@ -8,6 +8,9 @@ import { numberText } from "./numbers.js";
 
 const WIDEN = 9; // a ladder moves by so many rungs at most to have its best inside
 
+/** @param {number} rate */
+const isRung = (rate) => [1, 2, 5].includes(Number(rate.toExponential(0).split("e")[0])) && Number(rate.toExponential(0)) === rate;
+
 /** The rung after (or before) a rate of the form 1, 2 or 5 times a power of ten.
  * @param {number} rate
  * @param {number} by */
@@ -83,7 +86,7 @@ export class Scene extends Widget {
       const old = before.get(entry.name);
       const stale = !run && Boolean(this.inFlight || this.waiting);
       if (stale && old) ({ run } = old); // until the kernel answers
-      return { entry, rate, run, stale, style: styles.get(entry.name), color: "" };
+      return { entry, rate, run, stale, style: styles.get(entry.name), color: "", sensitive: old && old.run === run ? old.sensitive : -1 };
     });
     if (!this.shown.some(({ entry }) => entry.name === state.selected)) state.selected = this.shown[this.shown.length - 1].entry.name;
     state.step = Math.max(0, Math.min(state.step, state.steps));
@@ -122,12 +125,44 @@ export class Scene extends Widget {
     if (this.network) return known.rates[0];
     if (state.mode === "custom" && entry.rate !== null) return entry.rate;
     if (state.mode === "equal") return state.equal_rate ?? this.equalRate();
-    const rates = options.ladder;
-    const scores = rates.map((/** @type {number} */ rate) => engine.criterion(state, entry, rate, this.floor.floor));
-    const best = scores.indexOf(Math.min(...scores));
-    if (Number.isFinite(scores[best])) return rates[best];
+    return this.bestRate(entry, known);
+  }
+
+  /** The best rate of the ladder by the criterion; while it is an end, the ladder gets another rung.
+   * @param {any} entry
+   * @param {any} known its recorded runs
+   * @returns {number} */
+  bestRate(entry, known) {
+    const { state, options, engine } = this;
+    const score = (/** @type {number} */ rate) => engine.criterion(state, entry, rate, this.floor.floor);
+    const recorded = known && engine.whyNot(state, entry);
+    const rates = recorded ? known.rates.filter(isRung) : [...options.ladder];
+    const scores = rates.map(score);
+    for (let turn = 0; ; turn++) {
+      const best = scores.indexOf(Math.min(...scores));
+      if (!Number.isFinite(scores[best])) break;
+      if (recorded || turn === WIDEN || (best > 0 && best < rates.length - 1)) return rates[best];
+      const next = rung(rates[best], best ? 1 : -1);
+      if (best) rates.push(next), scores.push(score(next));
+      else rates.unshift(next), scores.unshift(score(next));
+    }
     const ends = rates.map((/** @type {number} */ rate) => engine.run(state, entry, rate)?.stopped ?? -1);
     return rates[ends.indexOf(Math.max(...ends))];
+  }
+
+  /** Whether the loss has no lowest point in view: then no rate is the best. */
+  get open() {
+    return !this.network && Boolean(this.engine.surface(this.state.problem)?.open);
+  }
+
+  /** Which of the paths shown depend on the last bit, from which step on. */
+  findSensitive() {
+    for (const one of this.shown) one.sensitive = this.network ? -1 : this.engine.sensitiveFrom(this.state, one.entry, one.rate);
+  }
+
+  /** @param {any} one */
+  sensitiveSaid({ entry, sensitive }) {
+    return `From step ${sensitive} on the path of ${entry.name} is sensitive to the last bit: two runs whose start and rate differ in it are more than 1e-10 apart. Its numbers from there on show one of many possible paths.`;
   }
 
   /** The best common rate: fewest divergences, then the least sum of the criterion. */
@@ -155,7 +190,7 @@ export class Scene extends Widget {
     const rates = engine.keep(key, () => {
       let found = options.ladder;
       for (let i = 0; i < WIDEN; i++) {
-        const best = bestOf(engine.finals(state, entry, 0, "learning_rate", found));
+        const best = this.open ? -1 : bestOf(engine.finals(state, entry, 0, "learning_rate", found));
         if (best === 0) found = [rung(found[0], -1), ...found.slice(0, -1)];
         else if (best === found.length - 1) found = [...found.slice(1), rung(found[best], 1)];
         else break;
@@ -219,6 +254,7 @@ export class Scene extends Widget {
     const where = state.start.map((/** @type {number} */ value) => numberText(value, 6)).join(", ");
     const kernel = this.kernelSaid();
     const from = kernel ? ` ${kernel[0].toUpperCase()}${kernel.slice(1)}.` : " Computed in this page: no kernel is needed.";
-    return `Same start (${where}), same ${state.steps} steps, seed ${state.seed}. Rates: ${ratesSaid(this)}.${from}`;
+    const sensitive = this.shown.filter((one) => one.sensitive >= 0).map((one) => ` ${this.sensitiveSaid(one)}`).join("");
+    return `Same start (${where}), same ${state.steps} steps, seed ${state.seed}. Rates: ${ratesSaid(this)}.${from}${sensitive}`;
   }
 }
