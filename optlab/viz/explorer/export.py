@@ -20,7 +20,7 @@ from optlab.viz.explorer.wrapping import WRAPPERS
 from optlab.viz.style import theme
 
 APP = browser.App("optlab-explorer", Path(__file__).parent / "static" / "explorer.js")
-_STYLES = 64
+_STYLES = 110
 
 #: Colors of the explorer beside those of all figures: the map from low to high, soft grounds, and
 #: what the lines of a formula are.

@@ -102,7 +102,10 @@ class Model:
         #: The problem, with the noise of the state.
         self.surface: Surface | None = None if self.network else _with_noise(problem, state.noise)
         self.runs: dict[str, Runs] = self._network_runs() if self.network else self._runs(own or {})
-        kinds = {entry.name: entry.kind for entry in state.optimizers}
+        kinds = {
+            entry.name: theme.variant_of(entry.kind, entry.settings, entry.around.get("kind", ""))
+            for entry in state.optimizers
+        }
         self.styles: dict[str, Style] = theme.assign_styles(kinds)
         known = None if self.surface is None else self.surface.minimum_value
         lowest = lowest_loss(list(self.runs.values()))

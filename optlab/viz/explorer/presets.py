@@ -264,8 +264,8 @@ PRESETS: dict[str, Preset] = {
     ),
     "saddle escape": Preset(
         short="saddle",
-        claim="At a saddle the gradient vanishes: gradient descent stays beside it for nearly 300 "
-        "steps. RMSProp divides by the gradient's size, and does not slow down.",
+        claim="At a saddle the gradient vanishes: gradient descent stays for nearly 300 steps. "
+        "RMSProp divides by the gradient's size, and does not slow down.",
         holds=_waits_at_the_saddle,
         problem="monkey_saddle",
         optimizers={"SGD": ("SGD", {}), "RMSProp": ("RMSProp", {})},
@@ -280,7 +280,7 @@ PRESETS: dict[str, Preset] = {
     "bias correction": Preset(
         short="bias correction",
         claim="Adam's averages start at zero. Uncorrected, its first steps are three to four times "
-        "as long, and it shoots more than twice as far past the minimum.",
+        "as long, and it overshoots more than twice as far.",
         holds=_too_long_at_first,
         problem="valley",
         optimizers={"Adam": ("Adam", {}), "uncorrected": ("AdamWithoutCorrection", {})},
@@ -306,7 +306,7 @@ PRESETS: dict[str, Preset] = {
     "noise": Preset(
         short="noise",
         claim="With noise gradient descent never arrives, it hovers. A rate ten times smaller "
-        "hovers several times lower, and takes ten times as long to get there.",
+        "hovers several times lower, and gets there ten times later.",
         holds=_hovers,
         problem="noisy_bowl",
         optimizers={"large rate": ("SGD", {}), "small rate": ("SGD", {})},
@@ -317,8 +317,8 @@ PRESETS: dict[str, Preset] = {
     ),
     "LookAhead": Preset(
         short="LookAhead",
-        claim="After every five steps LookAhead goes half of the way back. That damps momentum's "
-        "swings: the loss stays below 0.1 from step 22 on, and from step 57 without it.",
+        claim="Every five steps LookAhead goes half of the way back. That damps momentum's swings: "
+        "the loss stays below 0.1 from step 22 on, not from step 57.",
         holds=_damps,
         problem="valley",
         optimizers={"Momentum": ("Momentum", {}), "LookAhead": ("Momentum", {})},

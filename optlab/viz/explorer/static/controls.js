@@ -32,7 +32,7 @@ export class Controls {
     this.rows = make("div", { class: "rows", role: "group", "aria-label": "optimizers and their settings" });
     /** @type {Map<string, any>} */
     this.made = new Map();
-    this.names = this.chipNames = "";
+    this.names = this.chipNames = this.addKey = "";
     this.element = make("div", { class: "controls" }, this.bar, this.caption, this.chips, this.rows);
   }
 
@@ -54,7 +54,7 @@ export class Controls {
     if (names !== this.names) this.build(names, rows);
     this.caption.hidden = explorer.network;
     const kernel = explorer.kernelSaid();
-    const best = explorer.open ? "the loss has no lowest point in view, so no rate is best" : "○ best";
+    const best = explorer.open ? "no lowest point in view: no rate is best" : "○ best";
     this.caption.textContent = `loss after ${state.steps} steps at every notch; ${best}, hatched diverges${kernel && ` · ${kernel}`}`;
     this.caption.title = kernel;
     this.element.classList.toggle("ol-compact", rows.length === CHIPS - 1);

@@ -399,6 +399,11 @@ export class Explorer extends Changes {
       if (place === this.left) this.left.append(bar);
       else place.prepend(bar);
     }
+    const row = this.layout === "narrow" ? this.header : this.root;
+    if (this.examples.element.parentElement !== row) {
+      if (row === this.header) row.append(this.examples.element);
+      else this.header.after(this.examples.element);
+    }
     if (this.map) this.map.resize(left, tall);
     if (!apart) this.plot.resize(this.plot.element.clientWidth, narrow && !this.network ? Math.round(260 * Math.max(1, size * 0.9)) : tall);
     this.apart.element.style.minHeight = apart && !narrow ? `${tall}px` : "";
@@ -416,9 +421,9 @@ export class Explorer extends Changes {
     }
     // The other parts of a row, as the style sheet has them, and the gaps between them.
     const middle = this.layout === "middle";
-    if (this.layout === "narrow") return { notch: Math.min(30, (this.room - 150 * size - 12) / Math.max(...counts)), height };
+    if (this.layout === "narrow") return { notch: Math.min(30, (this.room - 162 * size - 12) / Math.max(...counts)), height };
     const first = this.column - (middle ? 128 + 30 + 50 : 172 + 36 + 54) * size - 18;
-    const second = this.room - this.column - (middle ? 12 : 20) - (middle ? 70 + 42 : 80 + 44) * size - 44;
+    const second = this.room - this.column - (middle ? 12 : 20) - (middle ? 76 + 42 : 92 + 44) * size - 44;
     return { notch: Math.max(6, Math.min(24 * size, first / counts[0], second / counts[1])), height };
   }
 
@@ -439,6 +444,7 @@ export class Explorer extends Changes {
         this.layOut();
       }
       this.laidOut = true;
+      putClaim(this);
       this.updateWords();
     }
     const apart = this.view === "apart" && this.map;
@@ -570,8 +576,25 @@ function putClaim(explorer) {
   }
   if (explorer.claim.textContent !== text) explorer.claim.textContent = text;
   explorer.claim.classList.toggle("ol-muted", muted);
-  explorer.claim.classList.toggle("ol-long", text.length > 70);
-  explorer.claim.classList.toggle("ol-longer", text.length > 125);
+  fitClaim(explorer, text);
+}
+
+/** The largest size with which a claim has two lines: the header never changes its height. In one column
+ * it is as high as it needs to be.
+ * @param {any} explorer
+ * @param {string} text */
+function fitClaim(explorer, text) {
+  const { claim, state } = explorer;
+  const width = claim.parentElement.clientWidth;
+  const key = `${text}|${width}|${state.text_size}|${explorer.layout}|${claim.className}`;
+  if (!width || explorer.claimKey === key) return;
+  explorer.claimKey = key;
+  const room = claim.parentElement.clientHeight, most = claim.classList.contains("ol-muted") ? 16 : 21;
+  for (const size of [21, 19, 17, 15.5, 14.5, 13.5]) {
+    if (size > most || (explorer.layout === "narrow" && size > 17)) continue;
+    claim.style.fontSize = `calc(${size}px * var(--size))`;
+    if (explorer.layout === "narrow" || claim.offsetHeight <= room) break;
+  }
 }
 
 /** @param {{model: any, el: HTMLElement}} given */

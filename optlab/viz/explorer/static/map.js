@@ -8,6 +8,7 @@ import { numberText } from "./numbers.js";
 
 const GRID = 276;
 const APART = 3; // dots nearer than this, in pixels, are left out
+const MANY = 60, CROWDED = 15; // later dots have squares of so many pixels each
 const FEW = 8; // more paths are drawn as a group, of which the chosen one stands out
 
 export class MapDrawing {
@@ -496,23 +497,35 @@ export class MapDrawing {
     let count = steps.findIndex((/** @type {number} */ step) => step > state.step);
     if (count < 0) count = places.length;
     if (count < 2) return;
-    const path = new Path2D();
-    this.trace(path, places, count);
     const faint = this.faint(one);
-    pen.lineWidth = faint ? 1.4 : 2.6;
-    pen.globalAlpha = faint ? 0.35 : 1;
-    pen.setLineDash(one.style.dash);
+    // Of a long path that stays where it is, the middle steps back behind its first and last steps.
+    const crowded = !faint && count > 4 * MANY && this.isCrowded(places, count);
+    const pieces = crowded ? [[0, MANY, 1], [MANY - 1, count - MANY / 2, 0.3], [count - MANY / 2 - 1, count, 1]] : [[0, count, faint ? 0.35 : 1]];
     pen.strokeStyle = one.color;
-    pen.stroke(path);
+    for (const [from, to, alpha] of pieces) {
+      const path = new Path2D();
+      this.trace(path, from ? places.slice(from, to) : places, to - from);
+      pen.lineWidth = alpha < 1 ? 1.4 : 2.6;
+      pen.globalAlpha = alpha;
+      pen.setLineDash(alpha < 1 ? [] : one.style.dash);
+      pen.stroke(path);
+    }
+    pen.globalAlpha = faint ? 0.35 : 1;
     pen.setLineDash([]);
     if (!faint) {
       const dots = new Path2D();
       /** @type {number[] | null} */
       let before = null;
+      // Where a path comes again and again, dots would pile up to a blot: one each few pixels is enough.
+      const cells = new Set();
       for (let i = 0; i < count; i++) {
         const place = places[i];
         if (!place || !this.inside(place) || !Number.isInteger(steps[i])) continue;
+        if (crowded && i > MANY && i < count - MANY / 2) continue;
         if (before && Math.hypot(place[0] - before[0], place[1] - before[1]) < APART) continue;
+        const cell = i > MANY ? Math.round(place[0] / CROWDED) * 4096 + Math.round(place[1] / CROWDED) : -i - 1;
+        if (cells.has(cell)) continue;
+        cells.add(cell);
         dots.moveTo(place[0] + 3.2, place[1]);
         dots.arc(place[0], place[1], 3.2, 0, 2 * Math.PI);
         before = place;
@@ -525,6 +538,18 @@ export class MapDrawing {
       this.drawFollower(pen, one, state.step);
     }
     pen.globalAlpha = 1;
+  }
+
+  /** Whether a path is much longer than the place that it takes.
+   * @param {(number[] | null)[]} places
+   * @param {number} count */
+  isCrowded(places, count) {
+    const [xs, ys] = [0, 1].map((c) => places.slice(MANY, count).flatMap((place) => (place ? [place[c]] : [])));
+    if (xs.length < 2) return false;
+    let long = 0;
+    for (let i = 1; i < xs.length; i++) long += Math.hypot(xs[i] - xs[i - 1], ys[i] - ys[i - 1]);
+    const ends = (/** @type {number[]} */ values) => values.reduce((a, b) => Math.max(a, b)) - values.reduce((a, b) => Math.min(a, b));
+    return long > 25 * Math.hypot(ends(xs), ends(ys));
   }
 
   /** Averaged weights: slow ones, with a diamond at each synchronization, or the average.

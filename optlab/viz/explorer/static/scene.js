@@ -20,6 +20,16 @@ function rung(rate, by) {
   return Number(`${[1, 2, 5][((place % 3) + 3) % 3]}e${Math.floor(place / 3)}`);
 }
 
+/** The name by which an optimizer has its style: its wrapper, its variant, or its class; as Python's
+ * optlab.viz.style.theme.variant_of.
+ * @param {any} entry
+ * @returns {string} */
+export function variantOf({ kind, settings, around }) {
+  if (around && around.kind) return around.kind;
+  if (kind === "Adam" && settings.amsgrad) return "AMSGrad";
+  return kind === "Momentum" && settings.use_nesterov ? "Nesterov" : kind;
+}
+
 export class Scene extends Widget {
   /** @param {any} model */
   constructor(model) {
@@ -101,19 +111,21 @@ export class Scene extends Widget {
   styles() {
     const { order, styles } = this.options;
     const taken = new Set(), found = new Map();
-    for (const { name, kind } of this.state.optimizers) {
-      const place = order.indexOf(kind);
-      if (place >= 0 && !taken.has(place)) {
-        taken.add(place);
-        found.set(name, styles[place]);
-      }
+    const hues = new Set();
+    const take = (/** @type {string} */ name, /** @type {number} */ place) => {
+      taken.add(place);
+      hues.add(styles[place].light);
+      found.set(name, styles[place]);
+    };
+    for (const entry of this.state.optimizers) {
+      const place = order.indexOf(variantOf(entry));
+      if (place >= 0 && !taken.has(place)) take(entry.name, place);
     }
-    const free = [4, 5, 6, 7, 0, 1, 2, 3, ...styles.keys()].filter((place) => !taken.has(place));
     for (const { name } of this.state.optimizers) {
       if (found.has(name)) continue;
-      const place = /** @type {number} */ (free.find((one) => !taken.has(one)) ?? 0);
-      taken.add(place);
-      found.set(name, styles[place]);
+      // The styles of the order belong to optimizers; of the others those of a new hue come first.
+      const free = [...styles.keys()].filter((place) => place >= order.length && !taken.has(place));
+      take(name, free.find((place) => !hues.has(styles[place].light)) ?? free[0]);
     }
     return found;
   }
@@ -215,6 +227,33 @@ export class Scene extends Widget {
     const second = this.second(entry), value = entry.settings[second];
     const notches = this.options.notches[second];
     return notches.includes(value) ? notches : [...notches, value].sort((/** @type {number} */ a, /** @type {number} */ b) => a - b);
+  }
+
+  /** The losses after all runs of an optimizer, by its second setting and its rate. The rates move until the
+   * best of all is not at an end.
+   * @param {any} entry
+   * @returns {{rates: number[], finals: (number | null | undefined)[][]}} */
+  allRuns(entry) {
+    const { engine, state } = this;
+    const second = this.second(entry), seconds = second ? this.secondNotches(entry) : [0];
+    const known = engine.whyNot(state, entry);
+    const finalsOf = (/** @type {number[]} */ rates) => seconds.map((value) => engine.finals(state, second ? { ...entry, settings: { ...entry.settings, [second]: value } } : entry, 0, "learning_rate", rates));
+    let rates = this.ladder(entry), finals = finalsOf(rates);
+    if (known || this.open) return { rates, finals };
+    const key = JSON.stringify(["all", conditionsKey(state), entry.name, entry.kind, entry.settings, entry.around, rates]);
+    return engine.keep(key, () => {
+      const most = rates.length + WIDEN;
+      while (rates.length < most) {
+        const at = bestOf(finals.flat()) % rates.length;
+        if (at > 0 && at < rates.length - 1) break;
+        const next = rung(rates[Math.max(0, at)], at ? 1 : -1);
+        if (at < 0 || rates.includes(next)) break;
+        const more = finalsOf([next]);
+        rates = at ? [...rates, next] : [next, ...rates];
+        finals = finals.map((row, j) => (at ? [...row, ...more[j]] : [...more[j], ...row]));
+      }
+      return { rates, finals };
+    });
   }
 
   /** The largest curvature of a quadratic; 0 for other functions, where it is not one number. */
