@@ -98,7 +98,7 @@ class Model:
         self.problem = problem
         self.network = hasattr(problem, "traces")
         self._own = dict(own or {})
-        self._sensitive: dict[str, list[int]] = {}
+        self._sensitive: dict[tuple[str, float], int] = {}
         #: The problem, with the noise of the state.
         self.surface: Surface | None = None if self.network else _with_noise(problem, state.noise)
         self.runs: dict[str, Runs] = self._network_runs() if self.network else self._runs(own or {})
@@ -180,7 +180,11 @@ class Model:
             inside = [ends[0] <= rate <= ends[1] and is_rung(rate) for rate in runs.rates]
             self.best[name] = best_of(np.where(inside, criteria, np.inf), runs.stopped)
             best = runs.rates[self.best[name]]
-            if turn == MOST_RUNGS or best not in ends or not np.isfinite(criteria[inside]).any():
+            if best not in ends or not np.isfinite(criteria[inside]).any():
+                return
+            if turn == MOST_RUNGS:  # the best is not to move, or always farther: one of the ladder
+                among = np.isin(runs.rates, LADDER[1:-1])
+                self.best[name] = best_of(np.where(among, criteria, np.inf), runs.stopped)
                 return
             side = ends.index(best)
             ends[side] = rung(best, 1 if side else -1)
@@ -188,20 +192,24 @@ class Model:
                 self.runs[name] = joined_runs(runs, self._ladder(entry, own, [ends[side]]))
                 self.criteria[name] = self._criterion(self.runs[name])
 
-    def sensitive(self, name: str) -> list[int]:
-        """Return for each rate the step from which its path depends on the last bit; -1: nowhere.
+    def sensitive(self, name: str) -> int:
+        """Return the step from which a shown path depends on the last bit; -1 if it is stable.
 
-        Start and rate are changed by 2**-52 of themselves; a path that then stays within 1e-10 is
-        stable.
+        Start and rate are changed by 2**-52 of themselves, up and down; a path that then stays
+        within 1e-10 is stable.
         """
-        if self.network:
-            return [-1] * len(self.runs[name].rates)
-        if name not in self._sensitive:
+        runs, i = self.runs[name], self.rate_index(name)
+        if runs.point is None:
+            return -1
+        key = (name, runs.rates[i])
+        if key not in self._sensitive:
             [entry] = [entry for entry in self.state.optimizers if entry.name == name]
-            runs = self.runs[name]
-            again = self._ladder(entry, self._own, runs.rates, LAST_BIT)
-            self._sensitive[name] = sensitive_from(runs, again)
-        return self._sensitive[name]
+            found = [
+                sensitive_from(runs, i, self._ladder(entry, self._own, [runs.rates[i]], bit))
+                for bit in (LAST_BIT, -LAST_BIT)
+            ]
+            self._sensitive[key] = min((step for step in found if step >= 0), default=-1)
+        return self._sensitive[key]
 
     def _network_runs(self) -> dict[str, Runs]:
         race = self.problem
@@ -230,6 +238,10 @@ class Model:
             return runs.rates.index(entry.rate)
         return self.best[name]
 
+    def shown_rate(self, name: str) -> float:
+        """Return the current rate of an optimizer."""
+        return self.runs[name].rates[self.rate_index(name)]
+
     def shown_paths(self) -> list[Floats]:
         """Return the visible paths as arrays (steps + 1, 2)."""
         paths = [(runs.point, self.rate_index(name)) for name, runs in self.runs.items()]
@@ -254,7 +266,7 @@ class Model:
         preset = PRESETS.get(self.state.preset)
         if preset is None:
             return None
-        stable = all(self.sensitive(name)[self.rate_index(name)] < 0 for name in self.runs)
+        stable = all(self.sensitive(name) < 0 for name in self.runs)
         return preset.claim, stable and preset.is_true_of(self.shown_runs())
 
     def _holds_start(self, box: Box) -> bool:
@@ -344,10 +356,13 @@ class Model:
 
     # Sending ------------------------------------------------------------------------------------
 
-    def pack(self, names: Collection[str] | None = None) -> tuple[dict[str, Any], bytes]:
+    def pack(
+        self, names: Collection[str] | None = None, *, whole: bool = True
+    ) -> tuple[dict[str, Any], bytes]:
         """Pack into a header of plain values, and all arrays as one buffer of float32.
 
-        With `names`, only these optimizers.
+        With `names`, only these optimizers. If not `whole`, of every optimizer the run that is
+        shown, and of its other rates the last loss alone.
         """
         pieces: list[bytes] = []
         offset = 0
@@ -356,6 +371,7 @@ class Model:
             if names is not None and entry.name not in names:
                 continue
             runs = self.runs[entry.name]
+            held = range(len(runs.rates)) if whole else [self.rate_index(entry.name)]
             arrays: dict[str, list[int]] = {}
             found: list[tuple[str, Any]] = [
                 ("point", runs.point),
@@ -368,6 +384,7 @@ class Model:
             for name, array in found:
                 if array is None:
                     continue
+                array = array[list(held)]
                 with np.errstate(all="ignore"):
                     exact = array - self.base if name == "loss" else array
                     data = np.clip(exact, -_LARGEST, _LARGEST).astype("<f4")
@@ -383,8 +400,13 @@ class Model:
                     "entry": {"settings": entry.settings, "around": entry.around},
                     "second": second_setting(inner),
                     "rates": list(runs.rates),
+                    "held": [runs.rates[i] for i in held],
+                    "finals": [
+                        _finite_or_none(float(row[-1])) if stop < 0 else None
+                        for row, stop in zip(runs.loss, runs.stopped.tolist(), strict=True)
+                    ],
                     "stopped": runs.stopped.tolist(),
-                    "sensitive": self.sensitive(entry.name),
+                    "sensitive": {repr(self.shown_rate(entry.name)): self.sensitive(entry.name)},
                     "why": runs.why,
                     "initial": runs.initial,
                     "slots": list(runs.slots),

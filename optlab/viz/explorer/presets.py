@@ -204,10 +204,11 @@ def _damps(shown: Shown) -> bool:
     return (shown["LookAhead"].settled(0.1), shown["Momentum"].settled(0.1)) == (22, 57)
 
 
-def _never_settles(shown: Shown) -> bool:
-    adam, amsgrad = shown["Adam"].loss, shown["AMSGrad"].loss
-    again = adam[150:].max() > 1e-2 > adam[150:].min()
-    return bool(again and amsgrad[-1] < 1e-12 and np.all(amsgrad[150:] < 1e-4))
+def _walks_uphill(shown: Shown) -> bool:
+    adam, amsgrad = shown["Adam"], shown["AMSGrad"]
+    away = np.all(np.diff(adam.path[::3, 0]) > 0) and adam.loss[-1] > 4 * adam.loss[0]
+    arrives = np.abs(amsgrad.path[-30:, 0] + 1).max() < 0.15
+    return bool(adam.rate == amsgrad.rate and away and arrives)
 
 
 PRESETS: dict[str, Preset] = {
@@ -328,20 +329,20 @@ PRESETS: dict[str, Preset] = {
         steps=120,
         step=20,
     ),
-    "Adam's short memory": Preset(
+    "Adam diverges": Preset(
         short="Adam diverges",
-        claim="With a short memory for squares (beta2 = 0.3) Adam never settles: where gradients "
-        "get small it is thrown out again. AMSGrad, which never forgets a large one, arrives.",
-        holds=_never_settles,
-        problem="valley",
+        claim="Of three slopes one is 3, two are −1: downhill is left. Adam forgets the large one too "
+        "soon and walks uphill for ever; AMSGrad arrives.",
+        holds=_walks_uphill,
+        problem="reddi",
         optimizers={
-            "Adam": ("Adam", {"beta2": 0.3}),
-            "AMSGrad": ("Adam", {"beta2": 0.3, "amsgrad": True}),
+            "Adam": ("Adam", {"beta1": 0.0, "beta2": 0.1}),
+            "AMSGrad": ("Adam", {"beta1": 0.0, "beta2": 0.1, "amsgrad": True}),
         },
         rates={"Adam": 0.1, "AMSGrad": 0.1},
         selected="Adam",
-        steps=400,
-        step=150,
+        steps=300,
+        step=90,
         slot="moment2",
     ),
 }

@@ -145,27 +145,31 @@ STABLE = 1e-10
 """The distance within which runs that differ in the last bit have to stay."""
 
 
-def sensitive_from(runs: Runs, again: Runs) -> list[int]:
-    """Return for each rate the step from which a second run is elsewhere; -1 if there is none.
+def sensitive_from(runs: Runs, i: int, again: Runs) -> int:
+    """Return the step from which a second run is elsewhere than the first; -1 if there is none.
 
     Parameters
     ----------
-    runs, again : Runs
-        Of one optimizer; `again` with start and rates changed in the last bit.
+    runs : Runs
+    i : int
+        Index of the rate.
+    again : Runs
+        The second run, whose start and rate differ in the last bit.
     """
     assert runs.point is not None
     assert again.point is not None
-    found = []
-    for i, path in enumerate(runs.point):
-        ends = [len(path) - 1 if stop < 0 else int(stop) for stop in
-                (runs.stopped[i], again.stopped[i])]  # fmt: skip
-        last = min(ends)
-        with np.errstate(all="ignore"):
-            size = np.maximum(1.0, np.abs(path[:last]))
-            apart = ~(np.abs(path[:last] - again.point[i, :last]) <= STABLE * size)
-        steps = np.flatnonzero(apart.any(axis=1))
-        found.append(int(steps[0]) if len(steps) else -1 if ends[0] == ends[1] else last)
-    return found
+    path, other = runs.point[i], again.point[0]
+    ends = [
+        len(path) - 1 if stop < 0 else int(stop) for stop in (runs.stopped[i], again.stopped[0])
+    ]
+    last = min(ends)
+    with np.errstate(all="ignore"):
+        size = np.maximum(1.0, np.abs(path[:last]))
+        apart = ~(np.abs(path[:last] - other[:last]) <= STABLE * size)
+    steps = np.flatnonzero(apart.any(axis=1))
+    if len(steps):
+        return int(steps[0])
+    return -1 if ends[0] == ends[1] else last
 
 
 def leaves_view(runs: Runs, domain: Sequence[tuple[float, float]]) -> np.ndarray:

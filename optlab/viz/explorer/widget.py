@@ -101,7 +101,9 @@ class Explorer(LiveWidget):
         """Return what the page holds: the state, options, and what it computes with."""
         model = self._current_model()
         self._sent = given_to_page(model, self._own_templates)
-        return {"state": model.state.to_dict(), "options": self.options, "given": self._sent}
+        # What is saved with a notebook stays small; a page with a kernel asks for the rest.
+        small = given_to_page(model, self._own_templates, whole=False)
+        return {"state": model.state.to_dict(), "options": self.options, "given": small}
 
     def picture(self) -> bytes:
         """Return the picture of the current state."""

@@ -73,7 +73,8 @@ export class Changes extends Scene {
   missing() {
     const { state, engine } = this;
     for (const entry of state.optimizers) {
-      const rate = state.mode === "custom" && entry.rate !== null ? entry.rate : this.options.ladder[0];
+      const kept = engine.recorded.get(entry.name)?.held;
+      const rate = state.mode === "custom" && entry.rate !== null ? entry.rate : kept ? kept[0] : this.options.ladder[0];
       if (!engine.run(state, entry, rate)) return engine.whyNot(state, entry) || "these settings are not in this page";
     }
     return "";

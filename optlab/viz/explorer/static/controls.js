@@ -125,7 +125,7 @@ export class Controls {
     const waiting = !one.run;
     made.rate.draw({
       values: made.rates, index: Math.max(0, made.rates.indexOf(one.rate)), finals: engine.finals(state, one.entry, one.rate, "learning_rate", made.rates),
-      floor: explorer.floor.floor, start: explorer.startLoss, color: one.color, palette, width: notch * made.rates.length, height, disabled: explorer.network, best: !explorer.open,
+      floor: explorer.floor.floor, start: explorer.startLoss, color: one.color, palette, width: notch * made.rates.length, height, disabled: explorer.network, best: !explorer.open, open: true,
     });
     put(made.rateValue, numberText(one.rate, 6));
     if (second) {
@@ -199,7 +199,7 @@ export class Controls {
       const text = this.lossText(one);
       const made = this.made.get(one.entry.name);
       if (made) {
-        const ended = one.run && one.run.stopped >= 0;
+        const ended = one.run && (one.run.stopped >= 0 || one.run.finalLoss > explorer.highestLoss);
         put(made.loss, text);
         made.loss.classList.toggle("ol-ended", Boolean(ended));
         made.loss.title = one.sensitive >= 0 ? explorer.sensitiveSaid(one) : "";
@@ -215,6 +215,7 @@ export class Controls {
     if (!run) return "waiting for the kernel";
     const { step } = this.explorer.state;
     if (run.stopped >= 0) return step >= run.stopped ? run.why || "ended" : `${numberText(run.loss[step])}, ${(run.why || "ends").replace("diverged", "diverges")}`;
+    if (run.finalLoss > this.explorer.highestLoss) return `${numberText(run.loss[step])}, diverges`;
     return `loss ${sensitive >= 0 && step >= sensitive ? "≈ " : ""}${numberText(run.loss[Math.min(step, run.loss.length - 1)])}`;
   }
 }

@@ -409,7 +409,7 @@ export class Plot {
             const box = [from - 2, py - half, from + wide + 2, py + half];
             // The upper ones rather go up, the lower ones down; a label far away belongs to nobody.
             const away = Math.abs(py - label.wanted) + (Math.sign(py - label.wanted) * (i - (labels.length - 1) / 2) < 0 ? 6 : 0);
-            let cost = away * (away > 60 ? 1.6 : 0.6) + (side > 0 ? 0 : 5) + 9 * this.crossed(box);
+            let cost = away * (away > 60 ? 1.6 : 0.6) + (side > 0 ? 0 : 5) + 18 * this.crossed(box);
             for (const other of taken) if (box[0] < other[2] && box[2] > other[0] && box[1] < other[3] && box[3] > other[1]) cost += 400;
             if (!best || cost < best.cost) best = { cost, from, py, box };
           }

@@ -8,6 +8,14 @@ import { numberText } from "./numbers.js";
 
 const WIDEN = 9; // a ladder moves by so many rungs at most to have its best inside
 
+/** Which rate between the ends of a ladder has the least score.
+ * @param {number[]} ladder
+ * @param {(rate: number) => number} score */
+function scoresInside(ladder, score) {
+  const scores = ladder.slice(1, -1).map(score);
+  return scores.indexOf(Math.min(...scores));
+}
+
 /** @param {number} rate */
 const isRung = (rate) => [1, 2, 5].includes(Number(rate.toExponential(0).split("e")[0])) && Number(rate.toExponential(0)) === rate;
 
@@ -43,6 +51,7 @@ export class Scene extends Widget {
     this.shown = [];
     this.floor = { floor: 0, known: false };
     this.inFlight = 0;
+    this.highestLoss = Infinity;
     /** @type {{action: string, value: any} | null} */
     this.waiting = null;
     /** @type {any} */
@@ -100,6 +109,7 @@ export class Scene extends Widget {
     });
     if (!this.shown.some(({ entry }) => entry.name === state.selected)) state.selected = this.shown[this.shown.length - 1].entry.name;
     state.step = Math.max(0, Math.min(state.step, state.steps));
+    this.highestLoss = this.network ? Infinity : engine.highest(state);
     this.colorAll();
   }
 
@@ -153,7 +163,8 @@ export class Scene extends Widget {
     for (let turn = 0; ; turn++) {
       const best = scores.indexOf(Math.min(...scores));
       if (!Number.isFinite(scores[best])) break;
-      if (recorded || turn === WIDEN || (best > 0 && best < rates.length - 1)) return rates[best];
+      if (recorded || (best > 0 && best < rates.length - 1)) return rates[best];
+      if (turn === WIDEN) return options.ladder[1 + scoresInside(options.ladder, score)];
       const next = rung(rates[best], best ? 1 : -1);
       if (best) rates.push(next), scores.push(score(next));
       else rates.unshift(next), scores.unshift(score(next));
@@ -205,9 +216,9 @@ export class Scene extends Widget {
         const best = this.open ? -1 : bestOf(engine.finals(state, entry, 0, "learning_rate", found));
         if (best === 0) found = [rung(found[0], -1), ...found.slice(0, -1)];
         else if (best === found.length - 1) found = [...found.slice(1), rung(found[best], 1)];
-        else break;
+        else return found;
       }
-      return found;
+      return options.ladder; // none is inside: all end alike, or the best is not to move
     });
     const rate = this.rateOf(entry);
     return rates.includes(rate) ? rates : [...rates, rate].sort((/** @type {number} */ a, /** @type {number} */ b) => a - b);
@@ -243,6 +254,7 @@ export class Scene extends Widget {
     const key = JSON.stringify(["all", conditionsKey(state), entry.name, entry.kind, entry.settings, entry.around, rates]);
     return engine.keep(key, () => {
       const most = rates.length + WIDEN;
+      const first = { rates, finals };
       while (rates.length < most) {
         const at = bestOf(finals.flat()) % rates.length;
         if (at > 0 && at < rates.length - 1) break;
@@ -252,7 +264,7 @@ export class Scene extends Widget {
         rates = at ? [...rates, next] : [next, ...rates];
         finals = finals.map((row, j) => (at ? [...row, ...more[j]] : [...more[j], ...row]));
       }
-      return { rates, finals };
+      return rates.length < most ? { rates, finals } : first;
     });
   }
 
