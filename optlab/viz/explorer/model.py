@@ -166,7 +166,9 @@ class Model:
         )
 
     def _criterion(self, runs: Runs) -> Floats:
-        found = runs.criterion(self.floor)
+        # Beyond the ladder a run may come lower than all that were seen when the floor was chosen.
+        floor = self.floor if self.floor_known else min(self.floor, lowest_loss([runs]))
+        found = runs.criterion(floor)
         if self.open and self.surface is not None:
             return np.where(leaves_view(runs, self.surface.domain), np.inf, found)
         return found

@@ -279,7 +279,7 @@ PRESETS: dict[str, Preset] = {
         coordinate=1,
     ),
     "bias correction": Preset(
-        short="bias correction",
+        short="bias",
         claim="Adam's averages start at zero. Uncorrected, its first steps are three to four times "
         "as long, and it overshoots more than twice as far.",
         holds=_too_long_at_first,
@@ -330,7 +330,7 @@ PRESETS: dict[str, Preset] = {
         step=20,
     ),
     "Adam diverges": Preset(
-        short="Adam diverges",
+        short="Adam fails",
         claim="Of three slopes one is 3, two are −1: downhill is left. Adam forgets the large one too "
         "soon and walks uphill for ever; AMSGrad arrives.",
         holds=_walks_uphill,

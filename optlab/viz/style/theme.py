@@ -235,7 +235,9 @@ def all_styles(count: int) -> tuple[tuple[str, ...], list[Style]]:
 def _free_style(taken: set[Style]) -> Style:
     """Return a style that belongs to no optimizer, of a hue that is not taken if there is one."""
     hues = {style.color for style in taken}
-    free = [s for s in map(_style, range(_FREE, _FREE + len(taken) + len(_COLORS))) if s not in taken]
+    free = [
+        s for s in map(_style, range(_FREE, _FREE + len(taken) + len(_COLORS))) if s not in taken
+    ]
     return next((style for style in free if style.color not in hues), free[0])
 
 

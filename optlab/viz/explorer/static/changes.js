@@ -247,7 +247,11 @@ export class Changes extends Scene {
       return;
     }
     this.say("");
-    this.set({ start, preset: "" });
+    const before = JSON.stringify(state);
+    this.forgetHint();
+    this.fixRates(); // another start with the same rates: the paths follow the hand at once
+    Object.assign(state, { start, preset: "" });
+    this.changed(before, ["start", "preset"]);
   }
 
   startMoved() {

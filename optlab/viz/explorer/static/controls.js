@@ -54,8 +54,9 @@ export class Controls {
     if (names !== this.names) this.build(names, rows);
     this.caption.hidden = explorer.network;
     const kernel = explorer.kernelSaid();
+    const sensitive = shown.some((/** @type {any} */ one) => one.sensitive >= 0);
     const best = explorer.open ? "no lowest point in view: no rate is best" : "○ best";
-    this.caption.textContent = `loss after ${state.steps} steps at every notch; ${best}, hatched diverges${kernel && ` · ${kernel}`}`;
+    this.caption.textContent = `loss after ${state.steps} steps at every notch; ${best}, hatched diverges${sensitive ? "; ≈ sensitive to the last bit" : ""}${kernel && ` · ${kernel}`}`;
     this.caption.title = kernel;
     this.element.classList.toggle("ol-compact", rows.length === CHIPS - 1);
     this.buildChips(shown);

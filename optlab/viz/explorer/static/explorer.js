@@ -388,10 +388,10 @@ export class Explorer extends Changes {
     this.plot.element.hidden = Boolean(apart);
     this.apart.element.hidden = !apart;
     const narrow = this.layout === "narrow" || this.network;
-    const left = narrow ? room : Math.round(room * (apart ? 0.33 : this.layout === "wide" ? 0.6 : 0.56));
+    const left = narrow ? room : Math.round(room * (apart ? 0.33 : this.layout === "wide" ? 0.6 : 0.54));
     this.body.style.gridTemplateColumns = narrow ? "minmax(0, 1fr)" : `${left}px minmax(0, 1fr)`;
     // The bottom bar keeps the columns of Look in both modes: it never moves.
-    this.column = narrow ? room : Math.round(room * (this.layout === "wide" ? 0.6 : 0.56));
+    this.column = narrow ? room : Math.round(room * (this.layout === "wide" ? 0.6 : 0.54));
     root.style.setProperty("--column", `${this.column}px`);
     // In one column play and scrubber stand below the map, within reach of a thumb.
     const { bar } = this.controls, place = narrow && this.map ? this.left : this.controls.element;
@@ -422,7 +422,7 @@ export class Explorer extends Changes {
     // The other parts of a row, as the style sheet has them, and the gaps between them.
     const middle = this.layout === "middle";
     if (this.layout === "narrow") return { notch: Math.min(30, (this.room - 162 * size - 12) / Math.max(...counts)), height };
-    const first = this.column - (middle ? 128 + 30 + 50 : 172 + 36 + 54) * size - 18;
+    const first = this.column - (middle ? 136 + 30 + 50 : 172 + 36 + 54) * size - 18;
     const second = this.room - this.column - (middle ? 12 : 20) - (middle ? 76 + 42 : 92 + 44) * size - 44;
     return { notch: Math.max(6, Math.min(24 * size, first / counts[0], second / counts[1])), height };
   }
@@ -591,7 +591,7 @@ function fitClaim(explorer, text) {
   explorer.claimKey = key;
   const room = claim.parentElement.clientHeight, most = claim.classList.contains("ol-muted") ? 16 : 21;
   for (const size of [21, 19, 17, 15.5, 14.5, 13.5]) {
-    if (size > most || (explorer.layout === "narrow" && size > 17)) continue;
+    if (size > most || (explorer.layout === "narrow" && size > (text.length > 80 ? 15.5 : 17))) continue;
     claim.style.fontSize = `calc(${size}px * var(--size))`;
     if (explorer.layout === "narrow" || claim.offsetHeight <= room) break;
   }

@@ -34,6 +34,8 @@ export class MapDrawing {
     /** @type {{x: number, y: number} | null} */
     this.pointer = null;
     this.drag = "";
+    /** Where labels of contour lines stand. @type {number[][]} */
+    this.levelBoxes = [];
     /** @type {Map<number, {x: number, y: number}>} */
     this.fingers = new Map();
     for (const name of ["focus", "blur"]) this.top.addEventListener(name, () => explorer.later("top"));
@@ -329,6 +331,7 @@ export class MapDrawing {
     };
     if (state.start.length === 2) keepFree(state.start, this.explorer.hint ? 17 : 4);
     for (const point of this.explorer.engine.surface(state.problem).minima) keepFree(point, 6);
+    this.levelBoxes = [];
     let named = false;
     const bold = this.lines.filter(({ level, pieces }) => level.bold && pieces.length > 80).slice(-4);
     for (const { level, pieces } of bold.reverse()) {
@@ -354,6 +357,7 @@ export class MapDrawing {
       pen.globalAlpha = 1;
       drawText(pen, text, best.x, best.y, { color: palette.quiet, size, align: "center" });
       busy.push([best.x, best.y]);
+      this.levelBoxes.push([best.x - w / 2, best.y - size * 0.75, best.x + w / 2, best.y + size * 0.75]);
       named = true;
     }
   }
@@ -362,6 +366,7 @@ export class MapDrawing {
   drawCurve(pen) {
     const { palette, state } = this.explorer;
     this.field = { none: false, levels: [], values: [] };
+    this.levelBoxes = [];
     this.note.textContent = "";
     pen.fillStyle = palette.mapHigh;
     pen.fillRect(0, 0, this.width, this.height);
@@ -410,7 +415,7 @@ export class MapDrawing {
     const { engine, state, shown, view } = this.explorer;
     const size = 14 * state.text_size;
     /** @type {number[][]} */
-    this.marked = [[0, 0, this.width * 0.5, size * 2.6]]; // the name of the problem
+    this.marked = [[0, 0, this.width * 0.5, size * 2.6], ...this.levelBoxes]; // the name of the problem
     /** @type {number[][]} */
     this.points = [];
     for (const one of shown.slice(0, FEW)) if (one.run && one.run.path) this.points.push(...between(this.outlines.get(one)?.places || []));
@@ -499,7 +504,7 @@ export class MapDrawing {
     if (count < 2) return;
     const faint = this.faint(one);
     // Of a long path that stays where it is, the middle steps back behind its first and last steps.
-    const crowded = !faint && count > 4 * MANY && this.isCrowded(places, count);
+    const crowded = !faint && count > 2 * MANY && this.isCrowded(places, count);
     const pieces = crowded ? [[0, MANY, 1], [MANY - 1, count - MANY / 2, 0.3], [count - MANY / 2 - 1, count, 1]] : [[0, count, faint ? 0.35 : 1]];
     pen.strokeStyle = one.color;
     for (const [from, to, alpha] of pieces) {

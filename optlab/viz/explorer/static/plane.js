@@ -127,7 +127,7 @@ export class Plane {
     const { palette } = explorer;
     const known = /** @type {number[]} */ (flat.filter((loss) => loss !== null && loss !== undefined));
     if (!known.length) return;
-    const y = plot.height - size * 1.1, x = shown.left + 92 * (size / 13), wide = Math.min(150, plot.width * 0.36);
+    const y = plot.height - size * 1.1, x = shown.left + 92 * (size / 13), wide = Math.max(30, Math.min(150, plot.width - x - 64 * (size / 13)));
     const color = { color: palette.quiet, size };
     const worst = Math.max(...known), start = explorer.startLoss;
     drawText(pen, worst > start ? `loss ≥ ${numberText(start, 2)}` : `loss ${numberText(worst, 2)}`, x - 8, y, { ...color, align: "right" });

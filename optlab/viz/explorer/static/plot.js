@@ -100,6 +100,7 @@ export class Plot {
     const { state } = explorer;
     TABS.forEach(([key], i) => {
       this.tabs[i].setAttribute("aria-selected", String(key === this.what));
+      if (key === "length") this.tabs[i].textContent = explorer.layout === "middle" ? "length" : "step length";
       this.tabs[i].hidden = explorer.network && (key === "angle" || key === "plane");
     });
     const memory = this.what === "memory";
@@ -151,7 +152,7 @@ export class Plot {
     this.shift = what === "loss" && !explorer.network && (explorer.floor.known || below) ? explorer.floor.floor : 0;
     const shifted = all.map((value) => value - this.shift);
     const positive = shifted.filter((value) => value > 0);
-    const log = what === "length" || (what === "loss" && (this.shift !== 0 || explorer.floor.known || explorer.network || positive.length === shifted.length));
+    const log = what === "length" || (what === "loss" && (this.shift !== 0 || explorer.floor.known || explorer.network || shifted.every((value) => value >= 0)));
     if (what === "angle") {
       this.scale = "angle";
       [this.low, this.high] = [0, 180];
@@ -403,7 +404,8 @@ export class Plot {
       for (const side of [1, -1]) {
         const from = side > 0 ? px + 12 : px - 12 - wide;
         if (from < this.left - 4 || from + wide > this.width - 2) continue;
-        for (let shift = 0; shift <= this.height; shift += 4) {
+        for (let shift = 0; shift <= this.height; shift += shift < 60 ? 6 : 14) {
+          if (best && shift * 0.6 > best.cost) break; // farther is never better
           for (const py of shift ? [label.wanted - shift, label.wanted + shift] : [label.wanted]) {
             if (py < top || py > bottom) continue;
             const box = [from - 2, py - half, from + wide + 2, py + half];
@@ -426,7 +428,7 @@ export class Plot {
   crossed([x0, y0, x1, y1]) {
     const unit = (this.width - this.left - this.right) / this.explorer.state.steps;
     const from = Math.max(0, Math.floor((x0 - this.left) / unit)), to = Math.min(this.explorer.state.steps, Math.ceil((x1 - this.left) / unit));
-    const stride = Math.max(1, Math.floor((to - from) / 60));
+    const stride = Math.max(1, Math.floor((to - from) / 24));
     let count = 0;
     for (const { heights } of this.curves) {
       for (let k = from; k < to; k += stride) {

@@ -156,18 +156,22 @@ export class Scene extends Widget {
    * @returns {number} */
   bestRate(entry, known) {
     const { state, options, engine } = this;
-    const score = (/** @type {number} */ rate) => engine.criterion(state, entry, rate, this.floor.floor);
+    let { floor } = this.floor;
+    const score = (/** @type {number} */ rate) => engine.criterion(state, entry, rate, floor);
     const recorded = known && engine.whyNot(state, entry);
     const rates = recorded ? known.rates.filter(isRung) : [...options.ladder];
-    const scores = rates.map(score);
+    let scores = rates.map(score);
     for (let turn = 0; ; turn++) {
       const best = scores.indexOf(Math.min(...scores));
       if (!Number.isFinite(scores[best])) break;
       if (recorded || (best > 0 && best < rates.length - 1)) return rates[best];
       if (turn === WIDEN) return options.ladder[1 + scoresInside(options.ladder, score)];
       const next = rung(rates[best], best ? 1 : -1);
-      if (best) rates.push(next), scores.push(score(next));
-      else rates.unshift(next), scores.unshift(score(next));
+      if (best) rates.push(next);
+      else rates.unshift(next);
+      // Beyond the ladder a run may come lower than all that were seen when the floor was chosen.
+      if (!this.floor.known) for (const loss of engine.run(state, entry, next)?.loss || []) if (loss < floor) floor = loss;
+      scores = rates.map(score);
     }
     const ends = rates.map((/** @type {number} */ rate) => engine.run(state, entry, rate)?.stopped ?? -1);
     return rates[ends.indexOf(Math.max(...ends))];
@@ -221,7 +225,11 @@ export class Scene extends Widget {
       return options.ladder; // none is inside: all end alike, or the best is not to move
     });
     const rate = this.rateOf(entry);
-    return rates.includes(rate) ? rates : [...rates, rate].sort((/** @type {number} */ a, /** @type {number} */ b) => a - b);
+    const found = rates.includes(rate) ? rates : [...rates, rate].sort((/** @type {number} */ a, /** @type {number} */ b) => a - b);
+    if ((state.mode === "custom" && entry.rate !== null) || !isRung(rate)) return found;
+    // A rate that was chosen as the best has a neighbor on both sides.
+    if (rate === found[0]) return [rung(rate, -1), ...found];
+    return rate === found[found.length - 1] ? [...found, rung(rate, 1)] : found;
   }
 
   /** The setting of the second slider; "" if there is none.
