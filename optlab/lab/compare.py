@@ -187,7 +187,7 @@ class Comparison(Rendered):
         ]
         labels = unique_lines(self.traces)
         width = max(map(len, labels.values()), default=0)
-        for name, trace in self.traces.items():
+        for name in self.traces:
             line = f"  {labels[name]:<{width}}  loss {self.final_loss[name]:.4g}"
             if name in self.accuracy:
                 line += f", held-out accuracy {self.accuracy[name]:.4f}"

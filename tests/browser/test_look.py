@@ -1,4 +1,6 @@
-"""The explorer's mode "look" in a browser: layout, examples, plots, rates and what is said of runs."""
+"""The explorer's mode "look" in a browser: layout, examples, plots, rates, what is said of runs."""
+
+from itertools import pairwise
 
 import pytest
 
@@ -107,7 +109,7 @@ def test_sliders_keep_the_columns_of_the_pictures_and_have_one_notch(opened, wid
     notches = root.evaluate(
         """root => [...root.explorer.controls.made.values()].flatMap(({ rate, other }) =>
              [rate, other].filter((one) => one && one.shown)
-               .map((one) => one.element.getBoundingClientRect().width / one.shown.values.length))"""
+               .map(({ element, shown }) => element.offsetWidth / shown.values.length))"""
     )
     assert len(notches) == 5
     assert max(notches) - min(notches) < 0.5
@@ -189,7 +191,7 @@ def test_losses_below_zero_are_drawn_above_the_lowest_that_was_seen(opened):
 def test_ticks_of_the_steps_are_even(opened, steps, step):
     _, root = opened(ol.explore("booth", ["SGD"], steps=steps))
     ticks = root.evaluate("root => root.explorer.plot.stepTicks()")
-    assert {b - a for a, b in zip(ticks, ticks[1:], strict=False)} == {step}
+    assert {b - a for a, b in pairwise(ticks)} == {step}
 
 
 def test_contours_are_round_numbers(opened):
@@ -197,10 +199,8 @@ def test_contours_are_round_numbers(opened):
     for problem in ("rosenbrock", "himmelblau", "six_hump_camel", "styblinski_tang"):
         root.evaluate("(root, name) => root.explorer.chooseScene(`p:${name}`)", problem)
         root.evaluate(READY)
-        found = root.evaluate(
-            "root => [root.explorer.map.field.base, root.explorer.map.field.levels.map((l) => l.loss)]"
-        )
-        base, levels = found
+        base = root.evaluate("root => root.explorer.map.field.base")
+        levels = root.evaluate("root => root.explorer.map.field.levels.map((one) => one.loss)")
         assert 4 <= len(levels) <= 24, problem
         assert levels == sorted(levels)
         for level in levels:

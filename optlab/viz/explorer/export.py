@@ -72,7 +72,7 @@ def browser_options() -> dict[str, Any]:
         found = known if isinstance(known, Surface) else None
         if found is not None or name == "quadratic":
             surfaces.append([name, (found or find(name)).title])
-    presets = {}
+    presets: dict[str, Any] = {}
     for name, preset in PRESETS.items():
         state = preset_state(name, State())
         start = find(state.problem).start if state.start is None else state.start  # type: ignore[union-attr]

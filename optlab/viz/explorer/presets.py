@@ -331,8 +331,8 @@ PRESETS: dict[str, Preset] = {
     ),
     "Adam diverges": Preset(
         short="Adam fails",
-        claim="Of three slopes one is 3, two are −1: downhill is left. Adam forgets the large one too "
-        "soon and walks uphill for ever; AMSGrad arrives.",
+        claim="Of three slopes one is 3, two are −1: downhill is left. Adam forgets the large one "
+        "too soon and walks uphill for ever; AMSGrad arrives.",
         holds=_walks_uphill,
         problem="reddi",
         optimizers={

@@ -163,8 +163,8 @@ _CLASSES = (
     "RAdam", "Lamb", "LarsMomentum", "LBFGS", "Rprop", "ASGD", "Lion", "Muon", "Shampoo", "SAM",
     "DecayedAdagrad", "Ftrl", "Dpsgd", "Newton", "ConjugateGradient", "SteepestDescent",
 )  # fmt: skip
-# Variants and wrappers, with the number of their style: beside the optimizer that they vary, each has
-# another hue, dash and marker.
+# Variants and wrappers, with the number of their style: beside the optimizer that it varies, each
+# has another hue, dash and marker.
 _VARIANTS = {
     "AdamWithoutCorrection": 25, "EMA": 26, "ModelAverage": 28, "LookAhead": 30, "Nesterov": 34,
     "AMSGrad": 35,

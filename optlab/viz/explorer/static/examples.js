@@ -40,7 +40,8 @@ export class Examples {
     const { explorer } = this;
     const { options, engine, model, state } = explorer;
     this.names = Object.keys(options.presets).filter((name) => model.alive || options.presets[name].state.problem in engine.given.problems);
-    this.element.hidden = explorer.network || !this.names.length;
+    // A step that is taken apart needs the room.
+    this.element.hidden = explorer.network || explorer.view === "apart" || !this.names.length;
     const key = this.names.join();
     if (this.key !== key) {
       this.key = key;

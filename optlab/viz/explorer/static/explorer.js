@@ -378,7 +378,7 @@ export class Explorer extends Changes {
     root.classList.toggle("ol-network", this.network);
     const room = this.body.clientWidth;
     this.room = room;
-    let tall = this.layout === "wide" ? Math.max(300, Math.min(368, 0.342 * width)) : this.layout === "middle" ? 320 : Math.max(240, Math.min(420, 0.82 * room));
+    let tall = this.layout === "wide" ? Math.max(300, Math.min(342, 0.342 * width)) : this.layout === "middle" ? 320 : Math.max(240, Math.min(420, 0.82 * room));
     if (this.isFull) {
       const rest = this.header.offsetHeight + this.examples.element.offsetHeight + this.controls.element.offsetHeight + 60;
       if (this.layout !== "narrow") tall = Math.max(tall, window.innerHeight - rest);
