@@ -23,6 +23,8 @@ from optlab.optimizer import Optimizer
 from optlab.trace import Trace, record
 
 RUNNING_MEAN = 20
+GROWN = 1000.0
+"""A run diverges that ends so many times as high above the minimum as it began."""
 #: Tables show longer schedules by their class alone.
 _LONGEST = 70
 
@@ -102,7 +104,8 @@ class Comparison(Rendered):
             final loss (of a network, on all training data), best loss (of a network, the best
             mini-batch), steps to tolerance (gradient evaluations until the loss first reached it;
             NA if never), distance to the minimum (surfaces with a known one), held-out accuracy
-            (networks) and stopped (if a run ended early).
+            (networks) and stopped (if a run ended early, or ends a thousand times as high above the
+            minimum as it began).
         """
         with needed_for("Comparison.table()"):
             import pandas as pd
@@ -120,8 +123,8 @@ class Comparison(Rendered):
                 row["distance to the minimum"] = distance
             if name in self.accuracy:
                 row["held-out accuracy"] = self.accuracy[name]
-            if any(other.stopped for other in self.traces.values()):
-                row["stopped"] = trace.stopped or ""
+            if any(self._ending(other) for other in self.traces):
+                row["stopped"] = self._ending(name)
         table = pd.DataFrame.from_dict(rows, orient="index")
         table.index.name = "optimizer"
         table["steps to tolerance"] = table["steps to tolerance"].astype("Int64")
@@ -133,6 +136,18 @@ class Comparison(Rendered):
         if self.problem.kind == "surface":
             return np.append(losses, self.final_loss[name])
         return losses
+
+    def _ending(self, name: str) -> str:
+        """Return why a run ended early, or that its loss grows without bound; "" otherwise."""
+        stopped = self.traces[name].stopped
+        losses = self._losses(name)
+        if stopped or not len(losses):
+            return stopped or ""
+        floor = getattr(self.problem, "minimum_value", None) or 0.0
+        first, last = losses[0] - floor, self.final_loss[name] - floor
+        if not first > 0 or not last > GROWN * first:
+            return ""
+        return f"diverges: the loss is {last / first:.2g} times as high as at the start"
 
     def _best(self, name: str) -> float:
         losses = self._losses(name)
@@ -172,11 +187,12 @@ class Comparison(Rendered):
         ]
         labels = unique_lines(self.traces)
         width = max(map(len, labels.values()), default=0)
-        for name, trace in self.traces.items():
+        for name in self.traces:
             line = f"  {labels[name]:<{width}}  loss {self.final_loss[name]:.4g}"
             if name in self.accuracy:
                 line += f", held-out accuracy {self.accuracy[name]:.4f}"
-            lines.append(line + (f"  ({trace.stopped})" if trace.stopped else ""))
+            ending = self._ending(name)
+            lines.append(line + (f"  ({ending})" if ending else ""))
         return "\n".join(lines)
 
 

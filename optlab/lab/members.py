@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from optlab.lab.problems.surface import Noise, Surface
+from optlab.lab.problems.surface import Surface
 from optlab.optimizer import Optimizer
 from optlab.optimizer.rule.hyperparameters import COMMON_RANGES, REQUIRED
 from optlab.optimizer.step.member_program import MemberProgram, Rates, rates_of
@@ -75,8 +75,7 @@ class Group(NamedTuple):
         if any(callable(value) for layer in layers for value in layer.own_settings.values()):
             raise CaptureError("a wrapper asks a function what to do, once for each run")
         noise = None
-        if surface.noise:
-            drawn = Noise(surface.noise, surface.dimension, seed)
+        if (drawn := surface.noise_of(seed)) is not None:
             noise = np.array([drawn.at(step) for step in range(steps)])
         return MemberProgram(
             rule, layers, self.varying, self.rates(steps), plan, surface.dimension, steps, noise,

@@ -126,7 +126,7 @@ def run_ensemble(
     members, dimension = starts.shape
     run = EnsembleRun(members, steps, dimension)
     settings = _Settings(optimizers)
-    noise = Noise(surface.noise, dimension, seed) if surface.noise else None
+    noise = surface.noise_of(seed)
     regularizer, clip = first.decay_and_clip
     if regularizer is not None or clip is not None:
         raise NotOnePassError("weight_decay and grad_clip are applied run by run")
@@ -229,7 +229,7 @@ def replay(
     """
     members, dimension = starts.shape
     run = EnsembleRun(members, steps, dimension)
-    noise = Noise(surface.noise, dimension, seed) if surface.noise else None
+    noise = surface.noise_of(seed)
     settings = {**made.rule.settings, **made.varying}
 
     def parts(step: int) -> tuple[HyperParameters, Scalars]:

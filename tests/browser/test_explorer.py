@@ -282,7 +282,7 @@ def test_rates_settings_and_start_are_alive(opened):
 )  # fmt: skip
 def test_a_preset_is_alive_and_has_python_s_runs(opened, name, problem):
     page = opened(ol.explore())
-    page.root.get_by_label("what is shown").select_option(f"s:{name}")
+    page.root.locator(f'.ol-example[data-name="{name}"]').click()
     ready(page.root)
     assert page.root.evaluate(STATE)["problem"] == problem
     made = ol.explore().change(preset=name)

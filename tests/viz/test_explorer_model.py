@@ -8,6 +8,7 @@ import pytest
 
 import optlab as ol
 from optlab.optimizer import Optimizer
+from optlab.viz.explorer.live import given_to_page
 from optlab.viz.explorer.presets import PRESETS
 from optlab.viz.explorer.runs import LADDER, best_of
 from optlab.viz.explorer.state import State, optimizer_classes, usual_template
@@ -102,7 +103,7 @@ def branching(x, y):
 
 def test_what_cannot_be_captured_travels_as_the_trace_in_float32():
     explorer = ol.explore(branching, ["Adam", "SGD"], start=(1.0, 1.0), steps=30)
-    given = explorer.stored()["given"]
+    given = given_to_page(explorer.model, {})
     recorded = given["recorded"]
     assert not given["rules"].keys() & {"own"}
     trace = ol.compare(branching, {"Adam": ol.optimizer.Adam(0.2)}, start=(1.0, 1.0), steps=30)

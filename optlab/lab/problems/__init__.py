@@ -20,6 +20,7 @@ from optlab.lab.problems.catalogue import (
     parabola,
     quadratic,
     rastrigin,
+    reddi,
     ripples,
     rosenbrock,
     six_hump_camel,
@@ -34,8 +35,8 @@ from optlab.lab.problems.surface import Surface
 __all__ = [
     "Network", "Surface", "ackley", "beale", "booth", "cliff", "digits_mlp", "double_well", "find",
     "himmelblau", "matyas", "monkey_saddle", "names", "noisy", "noisy_bowl", "parabola",
-    "quadratic", "rastrigin", "ripples", "rosenbrock", "six_hump_camel", "styblinski_tang",
-    "valley",
+    "quadratic", "rastrigin", "reddi", "ripples", "rosenbrock", "six_hump_camel",
+    "styblinski_tang", "valley",
 ]  # fmt: skip
 
 _set_module(__name__)

@@ -335,6 +335,30 @@ parabola = Surface(
 )
 
 
+def _reddi(x: Any) -> Any:
+    return (np.sqrt(1 + (x + 1) ** 2) - 1) / 3
+
+
+reddi = Surface(
+    _reddi,
+    name="reddi",
+    title="A large slope every third step",
+    domain=((-4.0, 6.0),),
+    start=(0.0,),
+    minima=[(-1.0,)],
+    minimum_value=0.0,
+    formula=r"\tfrac{1}{3} (\sqrt{1 + (x + 1)^2} - 1)",
+    source="S. J. Reddi, S. Kale and S. Kumar, On the convergence of Adam and beyond (2018), "
+    "section 3 with C = 3: slopes 3, -1, -1 in turn; a smooth bowl in place of the interval "
+    "[-1, 1]",
+    shows="To the right of the minimum the slopes are about 3, -1, -1 in turn: their mean points "
+    "downhill, most of them uphill.",
+    repeatable=True,
+)
+reddi.noise = 8 / 3
+reddi.pattern = (1.0, -0.5, -0.5)
+
+
 def _double_well(x: Any) -> Any:
     return x**4 - 4 * x**2 + 0.6 * x + 5
 

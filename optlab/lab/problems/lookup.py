@@ -20,6 +20,7 @@ _SURFACES = (
     catalogue.ackley, catalogue.booth, catalogue.matyas, catalogue.styblinski_tang,
     catalogue.six_hump_camel, catalogue.monkey_saddle, catalogue.cliff, catalogue.parabola,
     catalogue.double_well, catalogue.ripples, catalogue.valley, catalogue.noisy_bowl,
+    catalogue.reddi,
 )  # fmt: skip
 
 #: Problems by name; functions are called without arguments.

@@ -65,6 +65,9 @@ class Surface:
         How many numbers the function takes, 1 or 2.
     noise : float
         Standard deviation of the noise on every element of the gradient; see `noisy`.
+    pattern : tuple of float
+        Where it is not empty, the noise is not drawn: step t gets the standard deviation times
+        element t modulo the length.
 
     Examples
     --------
@@ -86,6 +89,7 @@ class Surface:
 
     kind = "surface"
     noise = 0.0
+    pattern: tuple[float, ...] = ()
 
     def __init__(
         self,
@@ -298,18 +302,28 @@ class Surface:
                 return None
             return plan if np.shape(plan.replay(*start)[0]) == () else None
 
+    def noise_of(self, seed: int) -> Noise | None:
+        """Return the noise of a run with this seed; None if the gradients are exact."""
+        return Noise(self.noise, self.dimension, seed, self.pattern) if self.noise else None
+
     def run(self, start: Any = None, seed: int = 0) -> SurfaceRun:
         """Return a point on the surface that an optimizer can move."""
         return SurfaceRun(self, self.start if start is None else self.checked_start(start), seed)
 
 
 class Noise:
-    """The gradient noise of a run: one row per step, a function of seed and step alone."""
+    """The gradient noise of a run: one row per step, a function of seed and step alone.
+
+    With a `pattern`, of the step alone.
+    """
 
     BLOCK = 256
 
-    def __init__(self, sigma: float, dimension: int, seed: int) -> None:
+    def __init__(
+        self, sigma: float, dimension: int, seed: int, pattern: Sequence[float] = ()
+    ) -> None:
         self.sigma = sigma
+        self.pattern = np.array(pattern, dtype=float)
         self.dimension = dimension
         self.key = random.Key(seed).fold("gradient noise")
         self.block = -1
@@ -317,6 +331,9 @@ class Noise:
 
     def at(self, step: int) -> np.ndarray:
         """Return the noise of step `step`, from 0."""
+        if len(self.pattern):
+            element = self.sigma * self.pattern[step % len(self.pattern)]
+            return np.full(self.dimension, element)
         block, row = divmod(step, self.BLOCK)
         if block != self.block:
             drawn = self.key.fold(block).generator().standard_normal((self.BLOCK, self.dimension))
@@ -348,7 +365,7 @@ class SurfaceRun:
         plan = surface.plan
         self.evaluate = surface.differentiate if plan is None else plan.replay
         self.on_floats = plan is not None and _takes_floats(plan)
-        self.noise = Noise(surface.noise, surface.dimension, seed) if surface.noise else None
+        self.noise = surface.noise_of(seed)
         self._leaf = self.point.node
         self._leaves = [self._leaf]
 

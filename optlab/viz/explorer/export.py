@@ -21,7 +21,32 @@ from optlab.viz.explorer.wrapping import WRAPPERS
 from optlab.viz.style import theme
 
 APP = browser.App("optlab-explorer", Path(__file__).parent / "static" / "explorer.js")
-_STYLES = 64
+_STYLES = 110
+
+
+#: The optimizers of the menu "add", in groups, as textbooks have them.
+FAMILIES = {
+    "gradient descent": ["SGD", "Momentum", "ASGD", "LarsMomentum", "Dpsgd"],
+    "by the sign": ["Rprop", "Lion"],
+    "a rate for each direction": ["Adagrad", "DecayedAdagrad", "Adadelta", "RMSProp", "Ftrl"],
+    "Adam and its relatives": ["Adam", "AdamW", "Adamax", "NAdam", "RAdam", "Lamb"],
+    "whole matrices": ["Muon", "Shampoo"],
+    "for comparison": ["LBFGS", "Newton", "ConjugateGradient", "SteepestDescent"],
+}
+#: Names of optimizers in texts, where they are not those of their classes.
+TITLES = {
+    "SGD": "Gradient descent (SGD)",
+    "ASGD": "Averaged SGD (ASGD)",
+    "LarsMomentum": "LARS (momentum)",
+    "Dpsgd": "Private SGD (DP-SGD)",
+    "DecayedAdagrad": "Decayed Adagrad",
+    "Ftrl": "FTRL",
+    "Lamb": "LAMB",
+    "LBFGS": "L-BFGS",
+    "ConjugateGradient": "Conjugate gradient",
+    "SteepestDescent": "Steepest descent",
+    "Newton": "Newton's method",
+}
 
 
 def browser_options() -> dict[str, Any]:
@@ -31,15 +56,22 @@ def browser_options() -> dict[str, Any]:
         found = known if isinstance(known, Surface) else None
         if found is not None or name == "quadratic":
             surfaces.append([name, (found or find(name)).title])
-    presets = {}
+    presets: dict[str, Any] = {}
     for name, preset in PRESETS.items():
         state = preset_state(name, State())
         start = find(state.problem).start if state.start is None else state.start  # type: ignore[union-attr]
-        presets[name] = {"claim": preset.claim, "state": {**state.to_dict(), "start": list(start)}}
+        presets[name] = {
+            "claim": preset.claim,
+            "short": preset.short,
+            "parts": [list(part) for part in preset.parts],
+            "state": {**state.to_dict(), "start": list(start)},
+        }
     order, styles = theme.all_styles(_STYLES)
     return {
         "problems": surfaces,
         "presets": presets,
+        "families": FAMILIES,
+        "titles": TITLES,
         "classes": [name for name in optimizer_classes() if name != "AdamWithoutCorrection"],
         "references": [cls.__name__ for cls in REFERENCES],
         "paying": [

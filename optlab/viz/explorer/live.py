@@ -24,7 +24,7 @@ from optlab.optimizer import Optimizer, capture_rule
 from optlab.optimizer.wrappers import layers_of
 from optlab.plan import CaptureError, Plan, capture_value_and_grad, javascript_module
 from optlab.plan.javascript.rule import Rule
-from optlab.viz.explorer.model import Model
+from optlab.viz.explorer.model import Model, has_no_minimum
 from optlab.viz.explorer.presets import PRESETS
 from optlab.viz.explorer.runs import initial_slots
 from optlab.viz.explorer.state import (
@@ -264,6 +264,8 @@ def describe(surface: Surface) -> dict[str, Any]:
         "minima": [list(point) for point in surface.minima],
         "minimum": None if minimum is None or not math.isfinite(minimum) else float(minimum),
         "noise": float(surface.noise),
+        "pattern": list(surface.pattern),
+        "open": has_no_minimum(surface),
     }
 
 
@@ -301,7 +303,12 @@ def _finite(value: float) -> float | None:
 
 
 def given_to_page(
-    model: Model, own: Mapping[str, Optimizer], *, presets: bool = True, library: bool = False
+    model: Model,
+    own: Mapping[str, Optimizer],
+    *,
+    presets: bool = True,
+    library: bool = False,
+    whole: bool = True,
 ) -> dict[str, Any]:
     """Return everything from which a page computes what it shows, as plain data.
 
@@ -313,6 +320,10 @@ def given_to_page(
         Templates given as objects.
     presets, library : bool
         Whether it holds the presets, and all optimizers of the library.
+    whole : bool
+        Whether it holds the runs of all rates where the page does not compute them, and the presets
+        where the function of the page needs the kernel anyway. Otherwise it is a small page, which
+        the kernel completes.
     """
     state = model.state
     if model.network:
@@ -320,13 +331,18 @@ def given_to_page(
         recorded = {**header, "numbers": base64.b64encode(buffers).decode("ascii")}
         return {"network": True, "title": model.title, "recorded": recorded, "problems": {}}
     surface = model.surface
+    live = surface is not None and plan_of(surface) is not None
     states = [state]
-    if presets:
+    if presets and (whole or live):
         states += [preset_state(name, state) for name in PRESETS]
     names = [name for name in optimizer_classes() if name != "AdamWithoutCorrection"]
-    found = program_of(states, surface, own, names if library else ())
+    if whole or live:
+        found = program_of(states, surface, own, names if library else ())
+    else:
+        assert surface is not None
+        found = {"program": "", "programKey": "", "rules": {}, "own": {}}
+        found["problems"] = {state.problem: describe(surface)}
     found["network"] = False
-    live = surface is not None and plan_of(surface) is not None
     if surface is not None and not live:
         extra = heights_of(surface)
         if "curve" in extra:
@@ -339,7 +355,7 @@ def given_to_page(
         if not (live and rule_key(entry, own) in found["rules"])
     ]
     if kept:
-        header, buffers = model.pack(kept)
+        header, buffers = model.pack(kept, whole=whole)
         numbers = base64.b64encode(buffers).decode("ascii")
         asked = {name: getattr(state, name) for name in ("problem", "steps", "seed", "noise")}
         found["recorded"] = {
@@ -349,7 +365,7 @@ def given_to_page(
         }
     found["seed"] = state.seed
     longest = max([LEAST_STEPS, *(one.steps for one in states)])
-    found["noise"] = noise_rows(state.seed, longest)
+    found["noise"] = noise_rows(state.seed, longest) if found["program"] else ""
     function = getattr(surface, "function", None) if state.problem == OWN else None
     name = getattr(function, "__name__", "")
     found["ownName"] = name if name.isidentifier() else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,14 +16,19 @@ from optlab.optimizer.wrappers import layers_of
 from optlab.viz.explorer.presets import PRESETS, ShownRun
 from optlab.viz.explorer.runs import (
     LADDER,
+    LAST_BIT,
     Runs,
     best_of,
+    joined_runs,
     ladder_with,
+    leaves_view,
     lowest_loss,
     run_ladder,
+    rung,
     runs_of_trace,
+    sensitive_from,
 )
-from optlab.viz.explorer.state import OWN, State, second_setting, template_of
+from optlab.viz.explorer.state import OWN, Entry, State, second_setting, template_of
 from optlab.viz.explorer.step_formulas import Rule, fill_notes, fill_rows, rule_as_lists
 from optlab.viz.explorer.step_rules import rule_of
 from optlab.viz.explorer.surface_map import (
@@ -41,11 +46,17 @@ from optlab.viz.style.theme import Style
 
 _LARGEST = float(np.finfo(np.float32).max)
 AXES = ("x", "y")
-_BOUNDS = f"1-2-5 steps from {format_number(LADDER[0])} to {format_number(LADDER[-1])}"
+MOST_RUNGS = 9
+"""So many rates are added to a ladder at most, until its best is not at an end."""
+_BOUNDS = (
+    f"1-2-5 steps from {format_number(LADDER[0])} to {format_number(LADDER[-1])} "
+    "and beyond while the best is an end"
+)
 _CRITERION = "by the mean over the run of log10(loss − minimum)"
 HOW_CHOSEN = {
     "best": f"each the best of {_BOUNDS}, {_CRITERION}",
-    "equal": f"the same for all, of {_BOUNDS}",
+    "equal": "the same for all, of 1-2-5 steps "
+    f"from {format_number(LADDER[0])} to {format_number(LADDER[-1])}",
     "custom": f"by hand where it says custom, else the best of {_BOUNDS}, {_CRITERION}",
 }
 """How each mode chooses the rates."""
@@ -87,10 +98,15 @@ class Model:
         self.state = state
         self.problem = problem
         self.network = hasattr(problem, "traces")
+        self._own = dict(own or {})
+        self._sensitive: dict[tuple[str, float], int] = {}
         #: The problem, with the noise of the state.
         self.surface: Surface | None = None if self.network else _with_noise(problem, state.noise)
         self.runs: dict[str, Runs] = self._network_runs() if self.network else self._runs(own or {})
-        kinds = {entry.name: entry.kind for entry in state.optimizers}
+        kinds = {
+            entry.name: theme.variant_of(entry.kind, entry.settings, entry.around.get("kind", ""))
+            for entry in state.optimizers
+        }
         self.styles: dict[str, Style] = theme.assign_styles(kinds)
         known = None if self.surface is None else self.surface.minimum_value
         lowest = lowest_loss(list(self.runs.values()))
@@ -98,17 +114,14 @@ class Model:
         self.floor = float(known) if known is not None and self.floor_known else lowest
         #: Losses are sent relative to this value, so that float32 keeps their digits.
         self.base = self.floor if self.floor_known else 0.0
-        self.criteria = {name: runs.criterion(self.floor) for name, runs in self.runs.items()}
-        self.best = {
-            name: best_of(
-                # A rate outside the ladder is no candidate: the note states "best of" the ladder.
-                np.where(np.isin(runs.rates, LADDER), self.criteria[name], np.inf)
-                if not self.network
-                else self.criteria[name],
-                runs.stopped,
-            )
-            for name, runs in self.runs.items()
-        }
+        #: Whether the loss has no lowest point in view, so that no rate is the best.
+        self.open = self.surface is not None and has_no_minimum(self.surface)
+        self.criteria = {name: self._criterion(runs) for name, runs in self.runs.items()}
+        self.best = {}
+        for entry in state.optimizers if not self.network else ():
+            self._extend(entry, own or {})
+        if self.network:
+            self.best = {n: best_of(self.criteria[n], r.stopped) for n, r in self.runs.items()}
         self.equal = None if self.network else self._equal_rate()
         if state.selected not in self.runs:
             state.selected = list(self.runs)[-1]
@@ -134,16 +147,72 @@ class Model:
         self.start: tuple[float, ...] = start
         state.start = list(start)
         return {
-            entry.name: run_ladder(
-                surface,
-                template_of(entry, dict(own)),
-                ladder_with(entry.rate),
-                start,
-                state.steps,
-                state.seed,
-            )
+            entry.name: self._ladder(entry, own, ladder_with(entry.rate))
             for entry in state.optimizers
         }
+
+    def _ladder(
+        self, entry: Entry, own: Mapping[str, Optimizer], rates: Sequence[float], bit: float = 0.0
+    ) -> Runs:
+        """Run an optimizer at rates; with `bit`, start and rates change by that part."""
+        assert self.surface is not None
+        state, factor = self.state, 1.0 + bit
+        return run_ladder(
+            self.surface,
+            template_of(entry, dict(own)),
+            [rate * factor for rate in rates],
+            [value * factor for value in self.start],
+            state.steps,
+            state.seed,
+        )
+
+    def _criterion(self, runs: Runs) -> Floats:
+        # Beyond the ladder a run may come lower than all that were seen when the floor was chosen.
+        floor = self.floor if self.floor_known else min(self.floor, lowest_loss([runs]))
+        found = runs.criterion(floor)
+        if self.open and self.surface is not None:
+            return np.where(leaves_view(runs, self.surface.domain), np.inf, found)
+        return found
+
+    def _extend(self, entry: Entry, own: Mapping[str, Optimizer]) -> None:
+        """Choose the best rate; while it is an end of the ladder, add a rung there."""
+        name, ends = entry.name, [LADDER[0], LADDER[-1]]
+        for turn in range(MOST_RUNGS + 1):
+            runs, criteria = self.runs[name], self.criteria[name]
+            # A rate between the rungs is no candidate: the note states "best of" the ladder.
+            inside = [ends[0] <= rate <= ends[1] and is_rung(rate) for rate in runs.rates]
+            self.best[name] = best_of(np.where(inside, criteria, np.inf), runs.stopped)
+            best = runs.rates[self.best[name]]
+            if best not in ends or not np.isfinite(criteria[inside]).any():
+                return
+            if turn == MOST_RUNGS:  # the best is not to move, or always farther: one of the ladder
+                among = np.isin(runs.rates, LADDER[1:-1])
+                self.best[name] = best_of(np.where(among, criteria, np.inf), runs.stopped)
+                return
+            side = ends.index(best)
+            ends[side] = rung(best, 1 if side else -1)
+            if ends[side] not in runs.rates:
+                self.runs[name] = joined_runs(runs, self._ladder(entry, own, [ends[side]]))
+                self.criteria[name] = self._criterion(self.runs[name])
+
+    def sensitive(self, name: str) -> int:
+        """Return the step from which a shown path depends on the last bit; -1 if it is stable.
+
+        Start and rate are changed by 2**-52 of themselves, up and down; a path that then stays
+        within 1e-10 is stable.
+        """
+        runs, i = self.runs[name], self.rate_index(name)
+        if runs.point is None:
+            return -1
+        key = (name, runs.rates[i])
+        if key not in self._sensitive:
+            [entry] = [entry for entry in self.state.optimizers if entry.name == name]
+            found = [
+                sensitive_from(runs, i, self._ladder(entry, self._own, [runs.rates[i]], bit))
+                for bit in (LAST_BIT, -LAST_BIT)
+            ]
+            self._sensitive[key] = min((step for step in found if step >= 0), default=-1)
+        return self._sensitive[key]
 
     def _network_runs(self) -> dict[str, Runs]:
         race = self.problem
@@ -172,6 +241,10 @@ class Model:
             return runs.rates.index(entry.rate)
         return self.best[name]
 
+    def shown_rate(self, name: str) -> float:
+        """Return the current rate of an optimizer."""
+        return self.runs[name].rates[self.rate_index(name)]
+
     def shown_paths(self) -> list[Floats]:
         """Return the visible paths as arrays (steps + 1, 2)."""
         paths = [(runs.point, self.rate_index(name)) for name, runs in self.runs.items()]
@@ -189,9 +262,15 @@ class Model:
 
     @property
     def claim(self) -> tuple[str, bool] | None:
-        """The claim of the preset, and whether it is true of what is shown; None without one."""
+        """The claim of the preset, and whether it is true of what is shown; None without one.
+
+        Of a path that depends on the last bit nothing is claimed.
+        """
         preset = PRESETS.get(self.state.preset)
-        return None if preset is None else (preset.claim, preset.is_true_of(self.shown_runs()))
+        if preset is None:
+            return None
+        stable = all(self.sensitive(name) < 0 for name in self.runs)
+        return preset.claim, stable and preset.is_true_of(self.shown_runs())
 
     def _holds_start(self, box: Box) -> bool:
         if len(self.start) == 1:
@@ -284,10 +363,13 @@ class Model:
 
     # Sending ------------------------------------------------------------------------------------
 
-    def pack(self, names: Collection[str] | None = None) -> tuple[dict[str, Any], bytes]:
+    def pack(
+        self, names: Collection[str] | None = None, *, whole: bool = True
+    ) -> tuple[dict[str, Any], bytes]:
         """Pack into a header of plain values, and all arrays as one buffer of float32.
 
-        With `names`, only these optimizers.
+        With `names`, only these optimizers. If not `whole`, of every optimizer the run that is
+        shown, and of its other rates the last loss alone.
         """
         pieces: list[bytes] = []
         offset = 0
@@ -296,6 +378,7 @@ class Model:
             if names is not None and entry.name not in names:
                 continue
             runs = self.runs[entry.name]
+            held = range(len(runs.rates)) if whole else [self.rate_index(entry.name)]
             arrays: dict[str, list[int]] = {}
             found: list[tuple[str, Any]] = [
                 ("point", runs.point),
@@ -308,6 +391,7 @@ class Model:
             for name, array in found:
                 if array is None:
                     continue
+                array = array[list(held)]
                 with np.errstate(all="ignore"):
                     exact = array - self.base if name == "loss" else array
                     data = np.clip(exact, -_LARGEST, _LARGEST).astype("<f4")
@@ -323,8 +407,14 @@ class Model:
                     "entry": {"settings": entry.settings, "around": entry.around},
                     "second": second_setting(inner),
                     "rates": list(runs.rates),
+                    "held": [runs.rates[i] for i in held],
+                    "finals": [
+                        _finite_or_none(float(row[-1])) if stop < 0 else None
+                        for row, stop in zip(runs.loss, runs.stopped.tolist(), strict=True)
+                    ],
                     "stopped": runs.stopped.tolist(),
                     "paid": runs.paid(),
+                    "sensitive": {repr(self.shown_rate(entry.name)): self.sensitive(entry.name)},
                     "why": runs.why,
                     "initial": runs.initial,
                     "slots": list(runs.slots),
@@ -367,6 +457,8 @@ class Model:
                 "as they were recorded: their rates are fixed."
             )
         how = HOW_CHOSEN[state.mode]
+        if self.open:
+            how += "; the loss has no lowest point in view, so that no rate is the best"
         if not self.floor_known:
             how = how.replace("loss − minimum", "loss − lowest loss seen")
         around = "".join(
@@ -383,6 +475,39 @@ class Model:
 def _with_noise(surface: Surface, noise: float | None) -> Surface:
     """Return the surface with the noise of a state, if it has one of its own."""
     return surface if noise is None or noise == surface.noise else noisy(surface, noise)
+
+
+def is_rung(rate: float) -> bool:
+    """Return whether a rate is 1, 2 or 5 times a power of ten.
+
+    Examples
+    --------
+    >>> is_rung(0.02), is_rung(0.025)
+    (True, False)
+    """
+    return f"{rate:.0e}"[0] in "125" and rung(rate) == rate
+
+
+_VIEW = 41
+
+
+def has_no_minimum(surface: Surface) -> bool:
+    """Return whether the loss has no lowest point in view: on a grid it is lowest at the border.
+
+    Examples
+    --------
+    >>> has_no_minimum(Surface("sqrt(x) + y")), has_no_minimum(Surface("x**2 + y**2"))
+    (True, False)
+    """
+    if surface.minimum_value is not None and math.isfinite(surface.minimum_value):
+        return False
+    axes = [np.linspace(low, high, _VIEW) for low, high in surface.domain]
+    values = surface.values(*np.meshgrid(*axes, indexing="ij"))
+    if not np.isfinite(values).any():
+        return False
+    values = np.where(np.isfinite(values), values, np.inf)
+    inside = values[(slice(1, -1),) * values.ndim]
+    return bool(values.min() < inside.min())
 
 
 def _finite_or_none(value: float) -> float | None:

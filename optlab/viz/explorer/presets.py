@@ -79,6 +79,8 @@ class Preset:
 
     Attributes
     ----------
+    short : str
+        Its name on a button.
     claim : str
         What is to be seen, in one or two sentences that `holds` proves.
     holds : callable
@@ -91,8 +93,11 @@ class Preset:
         The rates of mode "custom".
     around : dict of str to dict
         The wrappers, as in `Entry`.
+    parts : tuple of (str, int, int)
+        Names of parts of the run, with their first and last steps, written over the losses.
     """
 
+    short: str
     claim: str
     holds: Callable[[Shown], bool]
     problem: str
@@ -108,6 +113,7 @@ class Preset:
     step: int = 34
     slot: str = ""
     coordinate: int = 0
+    parts: tuple[tuple[str, int, int], ...] = ()
 
     @property
     def says(self) -> str:
@@ -198,14 +204,16 @@ def _damps(shown: Shown) -> bool:
     return (shown["LookAhead"].settled(0.1), shown["Momentum"].settled(0.1)) == (22, 57)
 
 
-def _never_settles(shown: Shown) -> bool:
-    adam, amsgrad = shown["Adam"].loss, shown["AMSGrad"].loss
-    again = adam[150:].max() > 1e-2 > adam[150:].min()
-    return bool(again and amsgrad[-1] < 1e-12 and np.all(amsgrad[150:] < 1e-4))
+def _walks_uphill(shown: Shown) -> bool:
+    adam, amsgrad = shown["Adam"], shown["AMSGrad"]
+    away = np.all(np.diff(adam.path[::3, 0]) > 0) and adam.loss[-1] > 4 * adam.loss[0]
+    arrives = np.abs(amsgrad.path[-30:, 0] + 1).max() < 0.15
+    return bool(adam.rate == amsgrad.rate and away and arrives)
 
 
 PRESETS: dict[str, Preset] = {
     "narrow valley": Preset(
+        short="valley",
         claim="Falling into the valley takes 40 steps. Its flat floor takes all the rest.",
         holds=_fall_then_floor,
         problem="rosenbrock",
@@ -214,8 +222,10 @@ PRESETS: dict[str, Preset] = {
         selected="Adam",
         step=34,
         slot="moment1",
+        parts=(("fall", 0, 40), ("floor", 40, 300)),
     ),
     "oscillation": Preset(
+        short="oscillation",
         claim="A large rate throws gradient descent across the valley at every step. A rate five "
         "times smaller never crosses it, and takes five times as long.",
         holds=_crosses_at_every_step,
@@ -228,6 +238,7 @@ PRESETS: dict[str, Preset] = {
         coordinate=1,
     ),
     "conditioning": Preset(
+        short="conditioning",
         claim="One rate must serve both directions: across the valley, 36 times as curved, 6 steps "
         "are enough; along it the same rate needs 342.",
         holds=_one_rate_for_both,
@@ -240,6 +251,7 @@ PRESETS: dict[str, Preset] = {
         coordinate=1,
     ),
     "momentum": Preset(
+        short="momentum",
         claim="Momentum remembers past gradients: at the same rate it is four times as fast along "
         "the valley, and swings past the minimum.",
         holds=_remembers,
@@ -252,8 +264,9 @@ PRESETS: dict[str, Preset] = {
         slot="velocity",
     ),
     "saddle escape": Preset(
-        claim="At a saddle the gradient vanishes: gradient descent stays beside it for nearly 300 "
-        "steps. RMSProp divides by the gradient's size, and does not slow down.",
+        short="saddle",
+        claim="At a saddle the gradient vanishes: gradient descent stays for nearly 300 steps. "
+        "RMSProp divides by the gradient's size, and does not slow down.",
         holds=_waits_at_the_saddle,
         problem="monkey_saddle",
         optimizers={"SGD": ("SGD", {}), "RMSProp": ("RMSProp", {})},
@@ -266,8 +279,9 @@ PRESETS: dict[str, Preset] = {
         coordinate=1,
     ),
     "bias correction": Preset(
+        short="bias",
         claim="Adam's averages start at zero. Uncorrected, its first steps are three to four times "
-        "as long, and it shoots more than twice as far past the minimum.",
+        "as long, and it overshoots more than twice as far.",
         holds=_too_long_at_first,
         problem="valley",
         optimizers={"Adam": ("Adam", {}), "uncorrected": ("AdamWithoutCorrection", {})},
@@ -278,6 +292,7 @@ PRESETS: dict[str, Preset] = {
         slot="root",
     ),
     "stability limit": Preset(
+        short="stability",
         claim="The curvature is 4. Below the rate 2/4 gradient descent arrives, at 2/4 it swings "
         "for ever, above it swings ever wider.",
         holds=_limit,
@@ -290,8 +305,9 @@ PRESETS: dict[str, Preset] = {
         step=6,
     ),
     "noise": Preset(
+        short="noise",
         claim="With noise gradient descent never arrives, it hovers. A rate ten times smaller "
-        "hovers several times lower, and takes ten times as long to get there.",
+        "hovers several times lower, and gets there ten times later.",
         holds=_hovers,
         problem="noisy_bowl",
         optimizers={"large rate": ("SGD", {}), "small rate": ("SGD", {})},
@@ -301,8 +317,9 @@ PRESETS: dict[str, Preset] = {
         step=200,
     ),
     "LookAhead": Preset(
-        claim="After every five steps LookAhead goes half of the way back. That damps momentum's "
-        "swings: the loss stays below 0.1 from step 22 on, and from step 57 without it.",
+        short="LookAhead",
+        claim="Every five steps LookAhead goes half of the way back. That damps momentum's swings: "
+        "the loss stays below 0.1 from step 22 on, not from step 57.",
         holds=_damps,
         problem="valley",
         optimizers={"Momentum": ("Momentum", {}), "LookAhead": ("Momentum", {})},
@@ -312,19 +329,20 @@ PRESETS: dict[str, Preset] = {
         steps=120,
         step=20,
     ),
-    "Adam's short memory": Preset(
-        claim="With a short memory for squares (beta2 = 0.3) Adam never settles: where gradients "
-        "get small it is thrown out again. AMSGrad, which never forgets a large one, arrives.",
-        holds=_never_settles,
-        problem="valley",
+    "Adam diverges": Preset(
+        short="Adam fails",
+        claim="Of three slopes one is 3, two are −1: downhill is left. Adam forgets the large one "
+        "too soon and walks uphill for ever; AMSGrad arrives.",
+        holds=_walks_uphill,
+        problem="reddi",
         optimizers={
-            "Adam": ("Adam", {"beta2": 0.3}),
-            "AMSGrad": ("Adam", {"beta2": 0.3, "amsgrad": True}),
+            "Adam": ("Adam", {"beta1": 0.0, "beta2": 0.1}),
+            "AMSGrad": ("Adam", {"beta1": 0.0, "beta2": 0.1, "amsgrad": True}),
         },
         rates={"Adam": 0.1, "AMSGrad": 0.1},
         selected="Adam",
-        steps=400,
-        step=150,
+        steps=300,
+        step=90,
         slot="moment2",
     ),
 }

@@ -109,6 +109,90 @@ def ladder_with(rate: float | None) -> tuple[float, ...]:
     return LADDER if rate is None or rate in LADDER else tuple(sorted({*LADDER, rate}))
 
 
+def rung(rate: float, by: int = 0) -> float:
+    """Return the rate `by` rungs away on the endless ladder of 1, 2 and 5 times powers of ten.
+
+    Examples
+    --------
+    >>> rung(1.0, 1), rung(0.0001, -1), rung(0.5, 0)
+    (2.0, 5e-05, 0.5)
+    """
+    digit, power = f"{rate:.0e}".split("e")
+    place = (1, 2, 5).index(int(digit)) + 3 * int(power) + by
+    return float(f"{(1, 2, 5)[place % 3]}e{place // 3}")
+
+
+def joined_runs(first: Runs, second: Runs) -> Runs:
+    """Return the runs of two ladders of one optimizer as one, in the order of their rates."""
+    rates = np.array(first.rates + second.rates)
+    order = np.argsort(rates, kind="stable")
+
+    def both(a: Floats, b: Floats) -> Floats:
+        together: Floats = np.concatenate([a, b])[order]
+        return together
+
+    why = [*first.why, *second.why]
+    assert first.point is not None
+    assert second.point is not None
+    return Runs(
+        template=first.template,
+        rates=tuple(rates[order].tolist()),
+        point=both(first.point, second.point),
+        loss=both(first.loss, second.loss),
+        gradient=both(first.gradient, second.gradient),
+        update=both(first.update, second.update),
+        slots={name: both(rows, second.slots[name]) for name, rows in first.slots.items()},
+        terms={name: both(rows, second.terms[name]) for name, rows in first.terms.items()},
+        initial=first.initial,
+        stopped=both(first.stopped, second.stopped),
+        why=[why[i] for i in order],
+    )
+
+
+LAST_BIT = 2.0**-52
+"""Start and rate of a run are changed by this part of themselves to see what rounding does."""
+STABLE = 1e-10
+"""The distance within which runs that differ in the last bit have to stay."""
+
+
+def sensitive_from(runs: Runs, i: int, again: Runs) -> int:
+    """Return the step from which a second run is elsewhere than the first; -1 if there is none.
+
+    Parameters
+    ----------
+    runs : Runs
+    i : int
+        Index of the rate.
+    again : Runs
+        The second run, whose start and rate differ in the last bit.
+    """
+    assert runs.point is not None
+    assert again.point is not None
+    path, other = runs.point[i], again.point[0]
+    ends = [
+        len(path) - 1 if stop < 0 else int(stop) for stop in (runs.stopped[i], again.stopped[0])
+    ]
+    last = min(ends)
+    with np.errstate(all="ignore"):
+        size = np.maximum(1.0, np.abs(path[:last]))
+        apart = ~(np.abs(path[:last] - other[:last]) <= STABLE * size)
+    steps = np.flatnonzero(apart.any(axis=1))
+    if len(steps):
+        return int(steps[0])
+    return -1 if ends[0] == ends[1] else last
+
+
+def leaves_view(runs: Runs, domain: Sequence[tuple[float, float]]) -> np.ndarray:
+    """Return for each rate whether its path leaves a domain by more than half of its width."""
+    assert runs.point is not None
+    low, high = np.array(domain).T
+    room = 0.5 * (high - low)
+    with np.errstate(invalid="ignore"):
+        outside = (runs.point < low - room) | (runs.point > high + room)
+    found: np.ndarray = outside.any(axis=(1, 2))
+    return found
+
+
 def run_ladder(
     surface: Surface,
     template: Optimizer,

@@ -101,7 +101,9 @@ class Explorer(LiveWidget):
         """Return what the page holds: the state, options, and what it computes with."""
         model = self._current_model()
         self._sent = given_to_page(model, self._own_templates)
-        return {"state": model.state.to_dict(), "options": self.options, "given": self._sent}
+        # What is saved with a notebook stays small; a page with a kernel asks for the rest.
+        small = given_to_page(model, self._own_templates, whole=False)
+        return {"state": model.state.to_dict(), "options": self.options, "given": small}
 
     def picture(self) -> bytes:
         """Return the picture of the current state."""
@@ -268,6 +270,10 @@ class Explorer(LiveWidget):
         if any(name in wanted for name in ("problem", "start", "steps", "optimizers")):
             fields["preset"] = ""
         state = State.from_dict(fields)
+        if "problem" in wanted and not {"optimizers", "mode"} & set(wanted):
+            state.mode, state.equal_rate = "best", None  # rates of one surface say nothing here
+            for entry in state.optimizers:
+                entry.rate = None
         if state.steps > MOST_STEPS and not self.model.network:
             raise ValueError(f"steps must be from 1 to {MOST_STEPS}; got {state.steps!r}.")
         if not state.optimizers:

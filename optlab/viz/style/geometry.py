@@ -141,7 +141,7 @@ def clip_line(x: Floats, y: Floats, box: Box) -> tuple[Floats, Floats]:
         (dy, box.y_high - y[:-1]),
     )
     for toward, room in sides:
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             at = room / toward
         enter = np.where(toward < 0, np.maximum(enter, at), enter)
         leave = np.where(toward > 0, np.minimum(leave, at), leave)

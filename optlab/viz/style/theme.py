@@ -8,9 +8,9 @@ against green.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -163,6 +163,15 @@ _CLASSES = (
     "RAdam", "Lamb", "LarsMomentum", "LBFGS", "Rprop", "ASGD", "Lion", "Muon", "Shampoo", "SAM",
     "DecayedAdagrad", "Ftrl", "Dpsgd", "Newton", "ConjugateGradient", "SteepestDescent",
 )  # fmt: skip
+# Variants and wrappers, with the number of their style: beside the optimizer that it varies, each
+# has another hue, dash and marker.
+_VARIANTS = {
+    "AdamWithoutCorrection": 25, "EMA": 26, "ModelAverage": 28, "LookAhead": 30, "Nesterov": 34,
+    "AMSGrad": 35,
+}  # fmt: skip
+_PLACES = {name: place for place, name in enumerate(_CLASSES)} | _VARIANTS
+_FREE = 36
+"""The first style that belongs to no optimizer: further traces take from here."""
 
 
 def dark(color: str) -> str:
@@ -210,30 +219,57 @@ def _style(place: int) -> Style:
 def all_styles(count: int) -> tuple[tuple[str, ...], list[Style]]:
     """Return the classes in the order of their styles, and the first styles.
 
+    The order ends where the styles begin that belong to nobody; "" stands for one without a class.
+
     Examples
     --------
     >>> classes, styles = all_styles(4)
     >>> [style.marker for style in styles]
     ['circle', 'square', 'triangle-up', 'diamond']
     """
-    return _CLASSES, [_style(place) for place in range(count)]
+    names = {place: name for name, place in _PLACES.items()}
+    order = tuple(names.get(place, "") for place in range(_FREE))
+    return order, [_style(place) for place in range(count)]
 
 
-def _free_styles(taken: set[Style]) -> Iterator[Style]:
-    """Yield styles that are not taken, hues of the four best-known optimizers after the others."""
-    known = (*range(4, len(_COLORS)), *range(4), *range(len(_COLORS), 400))
-    for place in known:
-        style = _style(place)
-        if style not in taken:
-            taken.add(style)
-            yield style
+def _free_style(taken: set[Style]) -> Style:
+    """Return a style that belongs to no optimizer, of a hue that is not taken if there is one."""
+    hues = {style.color for style in taken}
+    free = [
+        s for s in map(_style, range(_FREE, _FREE + len(taken) + len(_COLORS))) if s not in taken
+    ]
+    return next((style for style in free if style.color not in hues), free[0])
+
+
+def variant_of(kind: str, settings: Mapping[str, Any], around: str = "") -> str:
+    """Return the name by which an optimizer has its style: its wrapper, its variant, or its class.
+
+    Parameters
+    ----------
+    kind : str
+        The class.
+    settings : mapping
+        Hyper-parameters.
+    around : str
+        The wrapper, "" without one.
+
+    Examples
+    --------
+    >>> variant_of("Adam", {"amsgrad": True}), variant_of("Adam", {}, "LookAhead")
+    ('AMSGrad', 'LookAhead')
+    """
+    if around:
+        return around
+    if kind == "Adam" and settings.get("amsgrad"):
+        return "AMSGrad"
+    return "Nesterov" if kind == "Momentum" and settings.get("use_nesterov") else kind
 
 
 def assign_styles(classes: Mapping[str, str]) -> dict[str, Style]:
     """Assign a style to every trace of a figure.
 
     The class decides first, so that Adam looks the same in every figure. Further traces of the same
-    class, and unknown classes, take the next free style.
+    class, and unknown classes, take styles that belong to no optimizer.
 
     Parameters
     ----------
@@ -249,18 +285,21 @@ def assign_styles(classes: Mapping[str, str]) -> dict[str, Style]:
     --------
     >>> styles = assign_styles({"fast": "Adam", "slow": "Adam", "SGD": "SGD"})
     >>> styles["fast"].marker, styles["slow"].marker, styles["SGD"].marker
-    ('circle', 'triangle-down', 'pentagon')
+    ('circle', 'square', 'pentagon')
     """
     taken: set[Style] = set()
     found: dict[str, Style] = {}
     for name, optimizer in classes.items():
-        if optimizer in _CLASSES:
-            style = _style(_CLASSES.index(optimizer))
+        if optimizer in _PLACES:
+            style = _style(_PLACES[optimizer])
             if style not in taken:
                 taken.add(style)
                 found[name] = style
-    free = _free_styles(taken)
-    return {name: found.get(name) or next(free) for name in classes}
+    for name in classes:
+        if name not in found:
+            found[name] = _free_style(taken)
+            taken.add(found[name])
+    return {name: found[name] for name in classes}
 
 
 # Nine samples of viridis, dark to light.

@@ -13,11 +13,17 @@ export function fillAdd(select, explorer) {
   const key = JSON.stringify([optimizers, model.alive]);
   if (select.filledWith === key) return;
   select.filledWith = key;
-  const group = (/** @type {string} */ label, /** @type {string[]} */ names) => make("optgroup", { label }, ...names.map((value) => make("option", { value, text: value })));
+  const option = (/** @type {string} */ value) => make("option", { value, text: options.titles[value] || value });
+  const group = (/** @type {string} */ label, /** @type {string[]} */ names) => make("optgroup", { label }, ...names.map(option));
+  /** @type {[string, string[]][]} */
+  const families = Object.entries(options.families);
+  const groups = families.map(([label, members]) => [label, members.filter((kind) => optimizers.includes(kind))]);
+  const known = groups.flatMap(([, members]) => members);
+  groups.push(["others", optimizers.filter((/** @type {string} */ kind) => !known.includes(kind))]);
   const paying = [...options.references, ...(model.alive ? [] : options.paying.filter((/** @type {string} */ name) => !options.references.includes(name)))];
-  select.replaceChildren(make("option", { value: "", text: "+ add" }),
-    ...(optimizers.length ? [group("optimizers", optimizers)] : []),
-    group(model.alive ? "reference methods, which pay for each gradient" : "with a kernel: methods that search", paying));
+  groups.push([model.alive ? "reference methods, which pay for each gradient" : "with a kernel: methods that search", paying]);
+  select.replaceChildren(make("option", { value: "", text: "+ add", hidden: true }),
+    ...groups.filter(([, members]) => members.length).map(([label, members]) => group(String(label), /** @type {string[]} */ (members))));
   select.value = "";
 }
 

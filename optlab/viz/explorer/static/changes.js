@@ -73,7 +73,8 @@ export class Changes extends Scene {
   missing() {
     const { state, engine } = this;
     for (const entry of state.optimizers) {
-      const rate = state.mode === "custom" && entry.rate !== null ? entry.rate : this.options.ladder[0];
+      const kept = engine.recorded.get(entry.name)?.held;
+      const rate = state.mode === "custom" && entry.rate !== null ? entry.rate : kept ? kept[0] : this.options.ladder[0];
       if (!engine.run(state, entry, rate)) return engine.whyNot(state, entry) || "these settings are not in this page";
     }
     return "";
@@ -234,9 +235,9 @@ export class Changes extends Scene {
       this.state = { ...structuredClone(this.options.presets[name].state), ...kept, seed: this.state.seed };
       this.hint = this.state.step === 0;
     } else {
-      this.fixRates();
       const surface = this.engine.surface(name);
-      Object.assign(this.state, { problem: name, start: surface ? [...surface.start] : null, noise: null, preset: "", step: 0 });
+      for (const entry of this.state.optimizers) entry.rate = null; // rates of one surface say nothing here
+      Object.assign(this.state, { problem: name, start: surface ? [...surface.start] : null, noise: null, preset: "", step: 0, mode: "best", equal_rate: null });
       this.hint = true;
     }
     if (this.map) this.map.fitted = "";
@@ -252,7 +253,11 @@ export class Changes extends Scene {
       return;
     }
     this.say("");
-    this.set({ start, preset: "" });
+    const before = JSON.stringify(state);
+    this.forgetHint();
+    this.fixRates(); // another start with the same rates: the paths follow the hand at once
+    Object.assign(state, { start, preset: "" });
+    this.changed(before, ["start", "preset"]);
   }
 
   startMoved() {

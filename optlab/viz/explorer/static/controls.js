@@ -25,7 +25,9 @@ export class Controls {
       this.add.value = "";
       if (kind) explorer.addOptimizer(kind);
     } } });
-    this.bar = make("div", { class: "bar" }, this.play, this.scrub, make("span", { class: "count" }, this.step, this.of), make("span", { class: "speeds" }, make("span", { class: "quiet", text: "speed" }), ...this.speeds), this.add);
+    this.bar = make("div", { class: "bar" },
+      make("div", { class: "bar-left" }, this.play, this.scrub),
+      make("div", { class: "bar-right" }, make("span", { class: "count" }, this.step, this.of), make("span", { class: "speeds" }, make("span", { class: "quiet", text: "speed" }), ...this.speeds), this.add));
     this.caption = make("div", { class: "caption" });
     this.chips = make("div", { class: "chips", role: "radiogroup", "aria-label": "optimizers" });
     this.rows = make("div", { class: "rows", role: "group", "aria-label": "optimizers and their settings" });
@@ -46,14 +48,16 @@ export class Controls {
     const { state, shown } = explorer;
     this.scrub.max = String(state.steps);
     this.speeds.forEach((button, i) => button.setAttribute("aria-pressed", String(SPEEDS[i][0] === explorer.speed)));
-    this.add.hidden = explorer.network;
+    this.add.hidden = explorer.network || (!explorer.model.alive && !explorer.addable().length);
     fillAdd(this.add, explorer);
     const rows = this.inRows;
     const names = rows.map((/** @type {any} */ { entry }) => `${entry.name}|${explorer.second(entry)}`).join("\n");
     if (names !== this.names) this.build(names, rows);
     this.caption.hidden = explorer.network;
     const kernel = explorer.kernelSaid();
-    this.caption.textContent = `${paidSaid(shown, explorer.options.paying)}loss after ${state.steps} steps at every notch; ○ best, hatched diverges${kernel && ` · ${kernel}`}`;
+    const sensitive = shown.some((/** @type {any} */ one) => one.sensitive >= 0);
+    const best = explorer.open ? "no lowest point in view: no rate is best" : "○ best";
+    this.caption.textContent = `${paidSaid(shown, explorer.options.paying)}loss after ${state.steps} steps at every notch; ${best}, hatched diverges${sensitive ? "; ≈ sensitive to the last bit" : ""}${kernel && ` · ${kernel}`}`;
     this.caption.title = this.caption.textContent;
     this.element.classList.toggle("ol-compact", rows.length === CHIPS - 1);
     this.buildChips(shown);
@@ -74,20 +78,21 @@ export class Controls {
       const button = make("button", { type: "button", class: "row-name", on: { click: () => explorer.set({ selected: name }) } }, sample, make("span", { class: "row-text" }, make("b", { text: name }), loss));
       const rate = new NotchSlider({ label: `learning rate of ${name}`, choose: (i) => explorer.setRate(name, this.made.get(name).rates[i]), hover: (i) => this.hover(name, i, "") });
       const rateValue = make("b", { class: "value" });
-      const parts = [button, make("span", { class: "label", text: "rate" }), rate.element, rateValue];
+      const left = make("div", { class: "row-left" }, button, make("span", { class: "label", text: "rate" }), rate.element, rateValue);
+      const right = make("div", { class: "row-right" });
       let other = null, otherValue = null;
       if (second) {
         other = new NotchSlider({ label: `${second} of ${name}`, choose: (i) => explorer.setSetting(name, second, this.made.get(name).seconds[i]), hover: (i) => this.hover(name, i, second) });
         otherValue = make("b", { class: "value" });
-        parts.push(make("span", { class: "label second", text: second }), other.element, otherValue);
+        right.append(make("span", { class: "label second", text: second, title: second }), other.element, otherValue);
       }
       const remove = makeButton("×", `remove ${name}`, (event) => {
         event.stopPropagation();
         explorer.removeOptimizer(name);
       }, { class: "remove" });
       const row = make("div", { class: "row", on: { click: (/** @type {MouseEvent} */ event) => {
-        if (event.target === row) explorer.set({ selected: name });
-      } } }, ...parts, remove);
+        if ([row, left, right].includes(event.target)) explorer.set({ selected: name });
+      } } }, left, right, remove);
       this.made.set(name, { row, sample, loss, rate, rateValue, other, otherValue, remove, rates: [], seconds: [] });
       return row;
     }));
@@ -115,21 +120,21 @@ export class Controls {
     made.rate.element.hidden = explorer.network;
     made.remove.hidden = explorer.network || explorer.shown.length < 2;
     this.drawSample(made.sample, one);
-    const { first, second: other, height } = explorer.sliderSizes(explorer.second(one.entry));
     const second = explorer.second(one.entry);
     made.rates = explorer.ladder(one.entry);
+    if (second) made.seconds = explorer.secondNotches(one.entry);
+    const { notch, height } = explorer.sliderSizes();
     const waiting = !one.run;
     made.rate.draw({
       values: made.rates, index: Math.max(0, made.rates.indexOf(one.rate)), finals: engine.finals(state, one.entry, one.rate, "learning_rate", made.rates),
-      floor: explorer.floor.floor, start: explorer.startLoss, color: one.color, palette, width: first, height, disabled: explorer.network,
+      floor: explorer.floor.floor, start: explorer.startLoss, color: one.color, palette, width: notch * made.rates.length, height, disabled: explorer.network, best: !explorer.open, open: true,
     });
-    put(made.rateValue, explorer.network && made.rates.length < 2 ? numberText(one.rate, 6) : numberText(one.rate, 6));
+    put(made.rateValue, numberText(one.rate, 6));
     if (second) {
-      made.seconds = explorer.secondNotches(one.entry);
       const value = one.entry.settings[second];
       made.other.draw({
         values: made.seconds, index: Math.max(0, made.seconds.indexOf(value)), finals: engine.finals(state, one.entry, one.rate, second, made.seconds),
-        floor: explorer.floor.floor, start: explorer.startLoss, color: one.color, palette, width: other, height, disabled: waiting && !explorer.model.alive,
+        floor: explorer.floor.floor, start: explorer.startLoss, color: one.color, palette, width: notch * made.seconds.length, height, disabled: waiting && !explorer.model.alive, best: !explorer.open,
       });
       put(made.otherValue, numberText(value, 6));
     }
@@ -181,17 +186,24 @@ export class Controls {
     for (const one of shown) {
       const text = this.lossText(one);
       const made = this.made.get(one.entry.name);
-      if (made) put(made.loss, text);
+      if (made) {
+        const ended = one.run && (one.run.stopped >= 0 || one.run.finalLoss > explorer.highestLoss);
+        put(made.loss, text);
+        made.loss.classList.toggle("ol-ended", Boolean(ended));
+        made.loss.title = one.sensitive >= 0 ? explorer.sensitiveSaid(one) : "";
+      }
       const chip = this.chips.hidden ? null : [...this.chips.children].find((each) => each.dataset.name === one.entry.name);
       if (chip) put(chip.lastElementChild, text.replace("loss ", ""));
     }
   }
 
-  /** @param {any} one */
-  lossText({ run }) {
+  /** The loss at the cursor; ≈ where it depends on the last bit. A run that ends says so at every step.
+   * @param {any} one */
+  lossText({ run, sensitive }) {
     if (!run) return "waiting for the kernel";
     const { step } = this.explorer.state;
-    if (run.stopped >= 0 && step >= run.stopped) return run.why || "ended";
-    return `loss ${numberText(run.loss[Math.min(step, run.loss.length - 1)])}`;
+    if (run.stopped >= 0) return step >= run.stopped ? run.why || "ended" : `${numberText(run.loss[step])}, ${(run.why || "ends").replace("diverged", "diverges")}`;
+    if (run.finalLoss > this.explorer.highestLoss) return `${numberText(run.loss[step])}, diverges`;
+    return `loss ${sensitive >= 0 && step >= sensitive ? "≈ " : ""}${numberText(run.loss[Math.min(step, run.loss.length - 1)])}`;
   }
 }

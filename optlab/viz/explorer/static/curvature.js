@@ -6,7 +6,7 @@ import { make } from "../../browser/static/elements.js";
 import { localShape } from "./field.js";
 import { numberText } from "./numbers.js";
 
-const SIZE = 76, REACH = 36; // pixels of the picture; of the longer half axis on the map
+const SIZE = 76, HALF_AXIS = 36; // pixels of the picture; of the longer half axis on the map
 
 /** What the quadratic around a point is, from its curvatures, the larger first.
  * @param {number[]} curvatures
@@ -131,14 +131,14 @@ export class CurvaturePanel {
       const k = Math.min(state.step, run.last);
       const shape = this.shapeAt(run.path.subarray(k * run.n, (k + 1) * run.n));
       const place = map.place(run, run.path, k);
-      if (shape && place && map.inside(place)) drawShape(pen, place, shape, REACH, { ink: color, fill: palette.paper });
+      if (shape && place && map.inside(place)) drawShape(pen, place, shape, HALF_AXIS, { ink: color, fill: palette.paper });
       this.step.show(`${entry.name}, step ${k}`, shape, color);
     } else this.step.show(`${entry.name} has no path yet`, null);
     if (map.pointer && !map.drag) {
       const { x, y } = map.pointer;
       const point = map.pointAt(x, y).slice(0, state.start.length);
       const shape = this.shapeAt(point);
-      if (shape) drawShape(pen, [x, y], shape, REACH, { ink: palette.ink, fill: palette.paper });
+      if (shape) drawShape(pen, [x, y], shape, HALF_AXIS, { ink: palette.ink, fill: palette.paper });
       this.under.show(`at (${point.map((/** @type {number} */ c) => numberText(c)).join(", ")})`, shape);
     } else this.under.show("Point at the map: its curvature stands here.", null);
   }

@@ -25,6 +25,7 @@ import { compiledFormula, formulaSurface, looksLikeFormula } from "./formula.js"
  * @property {number[]} [paid] how many steps it took, and how many gradients these were */
 
 const MOST_KEPT = 400;
+const LAST_BIT = 2 ** -52, STABLE = 1e-10; // as optlab.viz.explorer.runs has them
 
 /** The module of a page's own surfaces and rules; a browser never drops a module, so each is loaded once.
  * @param {string} source
@@ -136,7 +137,8 @@ export class Engine {
       if (!this.evaluator(state.problem)) return "the function could not be captured";
       if (!this.ruleKey(entry)) return `${entry.kind}${entry.around.kind ? ` inside ${entry.around.kind}` : ""} is not in this page`;
       const { noise } = this.conditions(state);
-      if (noise && state.seed !== this.given.seed) return `the noise of seed ${state.seed} is not in this page`;
+      const drawn = noise && !(this.surface(state.problem).pattern || []).length;
+      if (drawn && state.seed !== this.given.seed) return `the noise of seed ${state.seed} is not in this page`;
       try {
         const surface = this.surface(state.problem);
         const most = this.program.optimizers[this.ruleKey(entry)].steps;
@@ -153,7 +155,21 @@ export class Engine {
   conditions(state) {
     const surface = this.surface(state.problem);
     const sigma = state.noise ?? (surface ? surface.noise : 0) ?? 0;
-    return { sigma, noise: sigma > 0 ? this.noise : null };
+    return { sigma, noise: sigma > 0 ? this.noiseOf(state, surface) : null };
+  }
+
+  /** Unit noise, a row a step: the pattern of a surface, or the normal numbers of the page, whose blocks
+   * of 256 rows of two hold in their first 256 numbers those of one variable.
+   * @param {any} state
+   * @param {any} surface
+   * @returns {Float64Array | null} */
+  noiseOf(state, surface) {
+    const n = surface.start.length, pattern = surface.pattern || [];
+    if (!pattern.length && (n === 2 || !this.noise)) return this.noise;
+    return this.keep(`noise|${state.problem}|${state.steps}`, () => Float64Array.from({ length: state.steps * n }, (_, i) => {
+      if (pattern.length) return pattern[Math.floor(i / n) % pattern.length];
+      return this.noise[512 * Math.floor(i / 256) + (i % 256)];
+    }));
   }
 
   /** @param {string} key
@@ -238,8 +254,8 @@ export class Engine {
     const known = this.recorded.get(entry.name);
     const { recorded } = this.given;
     if (!known || (!this.given.network && conditionsKey(recorded.state) !== conditionsKey(state)) || !sameEntry(known, entry)) return null;
-    const at = known.rates.indexOf(rate);
-    if (at < 0) return null;
+    const at = known.rates.indexOf(rate), held = known.held.indexOf(rate);
+    if (held < 0) return null;
     const { steps, base } = recorded;
     /** @param {string} name
      * @param {number} [add] */
@@ -247,7 +263,7 @@ export class Engine {
       if (!known.arrays[name]) return null;
       const [offset, count, width] = known.arrays[name];
       const size = count * width;
-      return Float64Array.from(this.numbers.subarray(offset + at * size, offset + (at + 1) * size), (x) => x + add);
+      return Float64Array.from(this.numbers.subarray(offset + held * size, offset + (held + 1) * size), (x) => x + add);
     };
     const named = (/** @type {string[]} */ names, /** @type {string} */ prefix) => Object.fromEntries(names.map((name) => [name, rows(`${prefix}.${name}`)]));
     const stopped = known.stopped[at], last = stopped < 0 ? steps : stopped;
@@ -256,6 +272,31 @@ export class Engine {
       n, steps, last, stopped, why: known.why[at], live: false, path: rows("point"), loss, gradient: rows("gradient"), update: rows("update"),
       paid: known.paid[at], slots: named(known.slots, "new"), terms: named(known.terms, "term"), finalLoss: loss[Math.min(last, loss.length - 1)],
     };
+  }
+
+  /** The last loss of a rate whose run the kernel holds: null where it diverges.
+   * @param {any} state
+   * @param {Entry} entry
+   * @param {number} rate
+   * @param {number} highest
+   * @returns {number | null | undefined} */
+  recordedFinal(state, entry, rate, highest) {
+    const known = this.recorded.get(entry.name);
+    if (!known || conditionsKey(this.given.recorded.state) !== conditionsKey(state) || !sameEntry(known, entry)) return undefined;
+    const at = known.rates.indexOf(rate);
+    if (at < 0) return undefined;
+    const loss = known.finals[at];
+    return loss !== null && loss <= highest ? loss : null;
+  }
+
+  /** The loss above which a run has diverged: a thousand times as high above the minimum as the start.
+   * @param {any} state
+   * @returns {number} */
+  highest(state) {
+    const evaluate = this.evaluator(state.problem);
+    const minimum = this.surface(state.problem)?.minimum;
+    const above = evaluate && typeof minimum === "number" ? evaluate(state.start)[0] - minimum : NaN;
+    return above > 0 ? /** @type {number} */ (minimum) + 1000 * above : Infinity;
   }
 
   /** The loss after the last step at each notch of a setting: null where it diverges, undefined where
@@ -269,10 +310,7 @@ export class Engine {
    * @returns {(number | null | undefined)[]} */
   finals(state, entry, rate, setting, notches) {
     const key = JSON.stringify(["finals", state.problem, state.start, state.steps, state.seed, state.noise, entry.name, entry.kind, entry.settings, entry.around, setting === "learning_rate" ? 0 : rate, setting, notches]);
-    const evaluate = this.evaluator(state.problem);
-    const minimum = this.surface(state.problem)?.minimum;
-    const above = evaluate && typeof minimum === "number" ? evaluate(state.start)[0] - minimum : NaN;
-    const highest = above > 0 ? minimum + 1000 * above : Infinity;
+    const highest = this.highest(state);
     const ended = (/** @type {any} */ run) => (run.stopped < 0 && Number.isFinite(run.finalLoss) && run.finalLoss <= highest ? run.finalLoss : null);
     return this.keep(key, () => notches.map((value) => {
       if (!this.whyNot(state, entry)) {
@@ -284,8 +322,42 @@ export class Engine {
       }
       if (setting !== "learning_rate") return undefined;
       const run = this.recordedRun(state, entry, value);
-      return run ? ended(run) : undefined;
+      return run ? ended(run) : this.recordedFinal(state, entry, value, highest);
     }));
+  }
+
+  /** The step from which a path depends on the last bit: two runs whose start and rate differ in it are
+   * then more than 1e-10 apart. -1 for a stable path, and where it is not known.
+   * @param {any} state
+   * @param {Entry} entry
+   * @param {number} rate
+   * @returns {number} */
+  sensitiveFrom(state, entry, rate) {
+    const key = JSON.stringify(["sensitive", state.problem, state.start, state.steps, state.seed, state.noise, entry.name, entry.kind, entry.settings, entry.around, rate]);
+    return this.keep(key, () => {
+      const run = this.run(state, entry, rate);
+      if (!run || !run.path) return -1;
+      if (!run.live) {
+        const known = this.recorded.get(entry.name);
+        // Python has looked at the run that it showed, whose rate it writes as 1e-05.
+        const at = Object.keys(known.sensitive || {}).find((text) => Number(text) === rate);
+        return at === undefined ? -1 : known.sensitive[at];
+      }
+      let first = Infinity;
+      for (const factor of [1 + LAST_BIT, 1 - LAST_BIT]) {
+        const again = this.raw({ ...state, start: state.start.map((/** @type {number} */ x) => x * factor) }, entry, rate * factor, {});
+        const ended = again.stopped < 0 ? state.steps : again.stopped;
+        const last = Math.min(run.last, ended);
+        for (let i = 0; i < last * run.n; i++) {
+          if (!(Math.abs(run.path[i] - again.path[i]) <= STABLE * Math.max(1, Math.abs(run.path[i])))) {
+            first = Math.min(first, Math.floor(i / run.n));
+            break;
+          }
+        }
+        if (run.last !== ended) first = Math.min(first, last);
+      }
+      return Number.isFinite(first) ? first : -1;
+    });
   }
 
   /** The mean of log10(loss - floor) over a run; infinite if it diverges. The kernel's own criterion.
@@ -295,10 +367,23 @@ export class Engine {
    * @param {number} floor */
   criterion(state, entry, rate, floor) {
     const run = this.run(state, entry, rate);
-    if (!run || run.stopped >= 0) return Infinity;
+    if (!run || run.stopped >= 0 || this.leavesView(state, run)) return Infinity;
     let sum = 0;
     for (let k = 0; k <= run.steps; k++) sum += Math.log10(Math.max(run.loss[k] - floor, 0) + 1e-12);
     return Number.isFinite(sum) ? sum / (run.steps + 1) : Infinity;
+  }
+
+  /** Whether a path leaves the view of a function without a lowest point by more than half its width.
+   * @param {any} state
+   * @param {Run} run */
+  leavesView(state, { path, n, last }) {
+    const surface = this.surface(state.problem);
+    if (!surface || !surface.open || !path) return false;
+    return surface.domain.some((/** @type {number[]} */ [low, high], /** @type {number} */ c) => {
+      const room = (high - low) / 2;
+      for (let k = 0; k <= last; k++) if (path[k * n + c] < low - room || path[k * n + c] > high + room) return true;
+      return false;
+    });
   }
 
   /** The known minimum of a problem, or the lowest loss of all runs; and whether it is known. Where the

@@ -7,6 +7,7 @@ import { TakeApart } from "./apart.js";
 import { Beside } from "./beside.js";
 import { Changes } from "./changes.js";
 import { Controls } from "./controls.js";
+import { Examples } from "./examples.js";
 import { MapPanel } from "./hands.js";
 import { FormulaField } from "./formula_field.js";
 import { Menu, download, pythonOf } from "./menu.js";
@@ -55,7 +56,8 @@ export class Explorer extends Changes {
     this.claim = make("h3", { class: "claim" });
     this.modes = [["look", "Look"], ["apart", "Take apart"]].map(([view, text]) => make("button", { type: "button", class: "mode", text, on: { click: () => this.setView(view) } }));
     this.switch = make("div", { class: "modes", role: "group", "aria-label": "mode", hidden: this.network }, ...this.modes);
-    this.header = make("div", { class: "header" }, this.claim, this.switch, this.menu.button);
+    this.header = make("div", { class: "header" }, make("div", { class: "claim-box" }, this.claim), this.switch, this.menu.button);
+    this.examples = new Examples(this);
     this.problem = make("select", { class: "problem", "aria-label": "what is shown", on: { change: () => (this.problem.value === "w:" ? this.formula?.open() : this.chooseScene(this.problem.value)) } });
     if (this.map) this.map.element.append(this.problem, this.formula.element);
     this.plot.element.append(this.beside.element);
@@ -65,7 +67,7 @@ export class Explorer extends Changes {
     this.body = make("div", { class: "body" }, this.left, this.right);
     this.live = make("div", { class: "hidden", "aria-live": "polite" });
     this.table = make("table", { class: "hidden" });
-    this.root = make("div", { class: "optlab-explorer", role: "group", "aria-label": "optlab explorer", tabindex: "-1" }, this.header, this.menu.panel, this.menu.help, this.message, this.body, this.controls.element, this.live, this.table);
+    this.root = make("div", { class: "optlab-explorer", role: "group", "aria-label": "optlab explorer", tabindex: "-1" }, this.header, this.examples.element, this.menu.panel, this.menu.help, this.message, this.body, this.controls.element, this.live, this.table);
     this.root.explorer = this;
     this.mount(element, STYLE);
   }
@@ -384,9 +386,9 @@ export class Explorer extends Changes {
     root.classList.toggle("ol-network", this.network);
     const room = this.body.clientWidth;
     this.room = room;
-    let tall = this.layout === "wide" ? Math.max(300, Math.min(368, 0.365 * width)) : this.layout === "middle" ? 320 : Math.max(240, Math.min(420, 0.82 * room));
+    let tall = this.layout === "wide" ? Math.max(300, Math.min(342, 0.342 * width)) : this.layout === "middle" ? 320 : Math.max(240, Math.min(420, 0.82 * room));
     if (this.isFull) {
-      const rest = this.header.offsetHeight + this.controls.element.offsetHeight + 60;
+      const rest = this.header.offsetHeight + this.examples.element.offsetHeight + this.controls.element.offsetHeight + 60;
       if (this.layout !== "narrow") tall = Math.max(tall, window.innerHeight - rest);
     }
     const apart = this.view === "apart" && this.map;
@@ -395,25 +397,43 @@ export class Explorer extends Changes {
     this.plot.element.hidden = Boolean(apart);
     this.apart.element.hidden = !apart;
     const narrow = this.layout === "narrow" || this.network;
-    const left = narrow ? room : Math.round(room * (apart ? 0.35 : this.layout === "wide" ? 0.6 : 0.56));
+    const left = narrow ? room : Math.round(room * (apart ? 0.35 : this.layout === "wide" ? 0.6 : 0.54));
     this.body.style.gridTemplateColumns = narrow ? "minmax(0, 1fr)" : `${left}px minmax(0, 1fr)`;
+    // The bottom bar keeps the columns of Look in both modes: it never moves.
+    this.column = narrow ? room : Math.round(room * (this.layout === "wide" ? 0.6 : 0.54));
+    root.style.setProperty("--column", `${this.column}px`);
+    // In one column play and scrubber stand below the map, within reach of a thumb.
+    const { bar } = this.controls, place = narrow && this.map ? this.left : this.controls.element;
+    if (bar.parentElement !== place) {
+      if (place === this.left) this.left.append(bar);
+      else place.prepend(bar);
+    }
+    const row = this.layout === "narrow" ? this.header : this.root;
+    if (this.examples.element.parentElement !== row) {
+      if (row === this.header) row.append(this.examples.element);
+      else this.header.after(this.examples.element);
+    }
     if (this.map) this.map.resize(left, tall);
     if (!apart) this.plot.resize(this.plot.element.clientWidth, narrow && !this.network ? Math.round(260 * Math.max(1, size * 0.9)) : tall);
     this.apart.resize(apart && !narrow ? tall : 0);
     return true;
   }
 
-  /** The sizes of the sliders in a row.
-   * @param {string} second */
-  sliderSizes(second) {
-    const size = this.state.text_size, room = this.room;
-    const compact = this.controls.inRows.length === 3;
-    const height = Math.round((compact ? 34 : 44) * Math.max(1, 0.9 * size));
-    if (this.layout === "narrow") return { first: Math.min(420, room - 152 * size), second: Math.min(420, room - 152 * size), height };
+  /** The width of a notch, one for all sliders, and the height of a slider. */
+  sliderSizes() {
+    const size = this.state.text_size;
+    const height = Math.round((this.controls.inRows.length > 2 ? 40 : 44) * Math.max(1, 0.85 * size));
+    const counts = [1, 1];
+    for (const { rates, seconds } of this.controls.made.values()) {
+      counts[0] = Math.max(counts[0], rates.length);
+      counts[1] = Math.max(counts[1], seconds.length);
+    }
     // The other parts of a row, as the style sheet has them, and the gaps between them.
-    const fixed = ((this.layout === "wide" ? 184 : 146) + 34 + 54 + (second ? (this.layout === "wide" ? 82 : 76) + 54 : 0)) * size + 24 + 6 * (second ? 7 : 4);
-    const free = Math.max(120, room - fixed);
-    return { first: Math.min(300, Math.round(free * (second ? 0.6 : 0.8))), second: Math.min(196, Math.round(free * 0.4)), height };
+    const middle = this.layout === "middle";
+    if (this.layout === "narrow") return { notch: Math.min(30, (this.room - 162 * size - 12) / Math.max(...counts)), height };
+    const first = this.column - (middle ? 136 + 30 + 50 : 172 + 36 + 54) * size - 18;
+    const second = this.room - this.column - (middle ? 12 : 20) - (middle ? 76 + 42 : 92 + 44) * size - 44;
+    return { notch: Math.max(6, Math.min(24 * size, first / counts[0], second / counts[1])), height };
   }
 
   draw() {
@@ -423,6 +443,7 @@ export class Explorer extends Changes {
     this.due.clear();
     if (whole) {
       this.repaint();
+      this.findSensitive();
       this.updateHead();
       if (!this.layOut()) return; // not on the page yet; the observer fires again
       this.controls.update();
@@ -432,6 +453,7 @@ export class Explorer extends Changes {
         this.layOut();
       }
       this.laidOut = true;
+      putClaim(this);
       this.updateWords();
     }
     const apart = this.view === "apart" && this.map;
@@ -489,12 +511,11 @@ export class Explorer extends Changes {
     const known = options.problems.filter((/** @type {string[]} */ [name]) => this.model.alive || name in engine.given.problems);
     const title = engine.surface(state.problem)?.title || state.problem;
     const problems = known.some((/** @type {string[]} */ [name]) => name === state.problem) ? known : [[state.problem, title], ...known];
-    const scenes = Object.keys(options.presets).filter((name) => this.model.alive || options.presets[name].state.problem in engine.given.problems);
-    const key = JSON.stringify([problems, scenes]);
+    this.examples.update();
+    const key = JSON.stringify(problems);
     if (this.problemKey !== key) {
       this.problemKey = key;
-      const group = (/** @type {string} */ label, /** @type {string[][]} */ pairs) => make("optgroup", { label }, ...pairs.map(([value, text]) => make("option", { value, text })));
-      this.problem.replaceChildren(group("functions", problems.map((/** @type {string[]} */ [name, text]) => [`p:${name}`, text])), group("one point each", scenes.map((name) => [`s:${name}`, name])), make("option", { value: "w:", text: "a formula of your own …" }));
+      this.problem.replaceChildren(...problems.map((/** @type {string[]} */ [name, text]) => make("option", { value: `p:${name}`, text })), make("option", { value: "w:", text: "a formula of your own …" }));
     }
     const value = `p:${state.problem}`;
     if (this.problem.value !== value) this.problem.value = value;
@@ -529,6 +550,7 @@ export class Explorer extends Changes {
     if (event.key === " " && tagName !== "BUTTON") this.toggle();
     else if (event.key === "?") this.menu.toggleHelp();
     else if (event.key === "t" || event.key === "T") this.map && this.setView(this.view === "apart" ? "look" : "apart");
+    else if (event.key === "n" || event.key === "N") this.examples.next(event.shiftKey ? -1 : 1);
     else if (event.key === "u" || event.key === "U") this.undo();
     else if (event.key === "m" || event.key === "M") this.menu.toggle();
     else if (event.key === "f" || event.key === "F") this.fullScreen();
@@ -565,7 +587,25 @@ function putClaim(explorer) {
   }
   if (explorer.claim.textContent !== text) explorer.claim.textContent = text;
   explorer.claim.classList.toggle("ol-muted", muted);
-  explorer.claim.classList.toggle("ol-long", text.length > (explorer.view === "apart" ? 40 : 80));
+  fitClaim(explorer, text);
+}
+
+/** The largest size with which a claim has two lines: the header never changes its height. In one column
+ * it is as high as it needs to be.
+ * @param {any} explorer
+ * @param {string} text */
+function fitClaim(explorer, text) {
+  const { claim, state } = explorer;
+  const width = claim.parentElement.clientWidth;
+  const key = `${text}|${width}|${state.text_size}|${explorer.layout}|${claim.className}`;
+  if (!width || explorer.claimKey === key) return;
+  explorer.claimKey = key;
+  const room = claim.parentElement.clientHeight, most = claim.classList.contains("ol-muted") ? 16 : 21;
+  for (const size of [21, 19, 17, 15.5, 14.5, 13.5]) {
+    if (size > most || (explorer.layout === "narrow" && size > (text.length > 80 ? 15.5 : 17))) continue;
+    claim.style.fontSize = `calc(${size}px * var(--size))`;
+    if (explorer.layout === "narrow" || claim.offsetHeight <= room) break;
+  }
 }
 
 /** @param {{model: any, el: HTMLElement}} given */

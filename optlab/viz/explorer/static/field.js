@@ -67,14 +67,33 @@ function withLevels(grid, minimum) {
   // In its lowest percent the grid no longer resolves the floor of a narrow valley.
   let low = above.length ? quantile(0.01) : 0, high = above.length ? quantile(0.999) : 1;
   if (!(high - low > 0.2)) [low, high] = [high - 0.2, high];
-  const spacing = [1 / 6, 1 / 4, 1 / 3, 1 / 2, 1, 2, 4, 8, 16, 32].find((one) => (high - low) / one <= 15) || 64;
+  return { ...grid, base, low, high, levels: roundLevels(base, low, high) };
+}
+
+/** Losses of contour lines, round numbers that rise like 1, 2, 5, 10 above the lowest: where there are
+ * many, one a decade or fewer; where there are few, more of each decade.
+ * @param {number} base
+ * @param {number} low log10 of the lowest height
+ * @param {number} high */
+export function roundLevels(base, low, high) {
+  const span = high - low;
+  const digits = span < 1.2 ? [1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9] : span < 2.4 ? [1, 1.5, 2, 3, 5, 7] : [1, 2, 5];
+  const stride = [1, 2, 4, 8, 16].find((one) => span / one <= 5.4 * (one > 1 ? 2.6 : 1)) || 32;
+  const used = span <= 5.4 ? digits : span <= 8 ? [1, 3] : [1];
+  /** @type {{height: number, loss: number, bold: boolean}[]} */
   const levels = [];
-  for (let k = Math.ceil(low / spacing); k * spacing <= high; k++) {
-    const height = k * spacing;
-    levels.push({ height, loss: base + 10 ** height, bold: Math.abs(height - Math.round(height)) < 1e-9 });
+  for (let k = Math.floor(low); k <= high; k++) {
+    if (used.length === 1 && ((k % stride) + stride) % stride) continue;
+    for (const digit of used) {
+      const above = digit * 10 ** k, unit = 10 ** k * (digit % 1 ? 0.5 : 1);
+      const loss = base ? Number((Math.round((base + above) / unit) * unit).toPrecision(12)) : Number(above.toPrecision(12));
+      const height = Math.log10(loss - base);
+      if (!(height >= low && height <= high) || (levels.length && loss <= levels[levels.length - 1].loss)) continue;
+      levels.push({ height, loss, bold: digit === 1 });
+    }
   }
-  if (!levels.some(({ bold }) => bold)) levels.forEach((level, i) => (level.bold = i % 3 === 1));
-  return { ...grid, base, low, high, levels };
+  if (levels.filter(({ bold }) => bold).length < 2) for (const level of levels) level.bold = level.bold || /^-?[125]/.test((level.loss - base).toExponential(0));
+  return levels;
 }
 
 /** @param {string} color */

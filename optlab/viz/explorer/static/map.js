@@ -8,6 +8,7 @@ import { numberText } from "./numbers.js";
 
 const GRID = 276;
 const APART = 3; // dots nearer than this, in pixels, are left out
+const MANY = 60, CROWDED = 15; // later dots have squares of so many pixels each
 const FEW = 8; // more paths are drawn as a group, of which the chosen one stands out
 
 export class MapDrawing {
@@ -33,6 +34,8 @@ export class MapDrawing {
     /** @type {{x: number, y: number} | null} */
     this.pointer = null;
     this.drag = "";
+    /** Where labels of contour lines stand. @type {number[][]} */
+    this.levelBoxes = [];
     /** @type {Map<number, {x: number, y: number}>} */
     this.fingers = new Map();
     for (const name of ["focus", "blur"]) this.top.addEventListener(name, () => explorer.later("top"));
@@ -329,6 +332,7 @@ export class MapDrawing {
     };
     if (state.start.length === 2) keepFree(state.start, this.explorer.hint ? 17 : 4);
     for (const point of this.explorer.engine.surface(state.problem).minima) keepFree(point, 6);
+    this.levelBoxes = [];
     let named = false;
     const bold = this.lines.filter(({ level, pieces }) => level.bold && pieces.length > 80).slice(-4);
     for (const { level, pieces } of bold.reverse()) {
@@ -354,6 +358,7 @@ export class MapDrawing {
       pen.globalAlpha = 1;
       drawText(pen, text, best.x, best.y, { color: palette.quiet, size, align: "center" });
       busy.push([best.x, best.y]);
+      this.levelBoxes.push([best.x - w / 2, best.y - size * 0.75, best.x + w / 2, best.y + size * 0.75]);
       named = true;
     }
   }
@@ -362,6 +367,7 @@ export class MapDrawing {
   drawCurve(pen) {
     const { palette, state } = this.explorer;
     this.field = { none: false, levels: [], values: [] };
+    this.levelBoxes = [];
     this.note.textContent = "";
     pen.fillStyle = palette.mapHigh;
     pen.fillRect(0, 0, this.width, this.height);
@@ -411,7 +417,7 @@ export class MapDrawing {
     const { engine, state, shown, view } = this.explorer;
     const size = 14 * state.text_size;
     /** @type {number[][]} */
-    this.marked = [[0, 0, this.width * 0.5, size * 2.6]]; // the name of the problem
+    this.marked = [[0, 0, this.width * 0.5, size * 2.6], ...this.levelBoxes]; // the name of the problem
     /** @type {number[][]} */
     this.points = [];
     for (const one of shown.slice(0, FEW)) if (one.run && one.run.path) this.points.push(...between(this.outlines.get(one)?.places || []));
@@ -499,23 +505,35 @@ export class MapDrawing {
     let count = steps.findIndex((/** @type {number} */ step) => step > state.step);
     if (count < 0) count = places.length;
     if (count < 2) return;
-    const path = new Path2D();
-    this.trace(path, places, count);
     const faint = this.faint(one);
-    pen.lineWidth = faint ? 1.4 : 2.6;
-    pen.globalAlpha = faint ? 0.35 : 1;
-    pen.setLineDash(one.style.dash);
+    // Of a long path that stays where it is, the middle steps back behind its first and last steps.
+    const crowded = !faint && count > 2 * MANY && this.isCrowded(places, count);
+    const pieces = crowded ? [[0, MANY, 1], [MANY - 1, count - MANY / 2, 0.3], [count - MANY / 2 - 1, count, 1]] : [[0, count, faint ? 0.35 : 1]];
     pen.strokeStyle = one.color;
-    pen.stroke(path);
+    for (const [from, to, alpha] of pieces) {
+      const path = new Path2D();
+      this.trace(path, from ? places.slice(from, to) : places, to - from);
+      pen.lineWidth = alpha < 1 ? 1.4 : 2.6;
+      pen.globalAlpha = alpha;
+      pen.setLineDash(alpha < 1 ? [] : one.style.dash);
+      pen.stroke(path);
+    }
+    pen.globalAlpha = faint ? 0.35 : 1;
     pen.setLineDash([]);
     if (!faint) {
       const dots = new Path2D();
       /** @type {number[] | null} */
       let before = null;
+      // Where a path comes again and again, dots would pile up to a blot: one each few pixels is enough.
+      const cells = new Set();
       for (let i = 0; i < count; i++) {
         const place = places[i];
         if (!place || !this.inside(place) || !Number.isInteger(steps[i])) continue;
+        if (crowded && i > MANY && i < count - MANY / 2) continue;
         if (before && Math.hypot(place[0] - before[0], place[1] - before[1]) < APART) continue;
+        const cell = i > MANY ? Math.round(place[0] / CROWDED) * 4096 + Math.round(place[1] / CROWDED) : -i - 1;
+        if (cells.has(cell)) continue;
+        cells.add(cell);
         dots.moveTo(place[0] + 3.2, place[1]);
         dots.arc(place[0], place[1], 3.2, 0, 2 * Math.PI);
         before = place;
@@ -528,6 +546,18 @@ export class MapDrawing {
       this.drawFollower(pen, one, state.step);
     }
     pen.globalAlpha = 1;
+  }
+
+  /** Whether a path is much longer than the place that it takes.
+   * @param {(number[] | null)[]} places
+   * @param {number} count */
+  isCrowded(places, count) {
+    const [xs, ys] = [0, 1].map((c) => places.slice(MANY, count).flatMap((place) => (place ? [place[c]] : [])));
+    if (xs.length < 2) return false;
+    let long = 0;
+    for (let i = 1; i < xs.length; i++) long += Math.hypot(xs[i] - xs[i - 1], ys[i] - ys[i - 1]);
+    const ends = (/** @type {number[]} */ values) => values.reduce((a, b) => Math.max(a, b)) - values.reduce((a, b) => Math.min(a, b));
+    return long > 25 * Math.hypot(ends(xs), ends(ys));
   }
 
   /** Averaged weights: slow ones, with a diamond at each synchronization, or the average.

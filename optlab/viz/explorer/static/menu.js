@@ -6,7 +6,7 @@ import { fillSelect, numberText } from "./numbers.js";
 /** @type {[string, string][]} */
 const KEYS = [
   ["space", "play or pause"], ["← →", "one step; with shift ten"], ["Home End", "first and last step"], ["1 to 6", "the plots"],
-  ["T", "take the step apart, and back"], ["↑ ↓", "the next optimizer"], ["on the map: arrows", "move the start; with shift in small steps"],
+  ["N", "the next example; with shift the one before"], ["T", "take the step apart, and back"], ["↑ ↓", "the next optimizer"], ["on the map: arrows", "move the start; with shift in small steps"],
   ["on the map: + − 0", "zoom in, out, fit"], ["on a slider: ← →", "the next notch"], ["U", "undo"], ["M", "this menu"], ["F", "full screen"], ["?", "this list"],
 ];
 
@@ -178,6 +178,6 @@ export function download(name, type, parts) {
  * @param {any} explorer */
 export function ratesSaid(explorer) {
   const { state, options, floor } = explorer;
-  const how = options.conditions[state.mode];
+  const how = options.conditions[state.mode] + (explorer.open ? "; the loss has no lowest point in view, so that no rate is the best" : "");
   return floor.known ? how : how.replace("loss − minimum", `loss − lowest loss seen, ${numberText(floor.floor)}`);
 }

@@ -87,7 +87,7 @@ export class NotchSlider {
     return `${numberText(values[index], 6)}${end}`;
   }
 
-  /** @param {{values: number[], index: number, finals: (number | null | undefined)[], floor: number, start: number, color: string, palette: Record<string, string>, width: number, height: number, disabled?: boolean}} shown */
+  /** @param {{values: number[], index: number, finals: (number | null | undefined)[], floor: number, start: number, color: string, palette: Record<string, string>, width: number, height: number, disabled?: boolean, best?: boolean, open?: boolean}} shown */
   draw(shown) {
     this.shown = shown;
     const { values, index, finals, color, palette, width, height, floor, start, disabled } = shown;
@@ -96,8 +96,10 @@ export class NotchSlider {
     const pen = fitCanvas(this.canvas, width, height);
     clearCanvas(pen);
     const notch = width / values.length, bar = Math.min(18, notch * 0.74);
-    const track = height - 11, tallest = track - 8;
-    const heights = barHeights(finals, floor, start), best = bestOf(finals);
+    const track = height - 9.5, tallest = track - 7;
+    const heights = barHeights(finals, floor, start), wanted = shown.best === false ? -1 : bestOf(finals);
+    // A rate at the end is none that one may call the best: better ones may lie beyond.
+    const best = shown.open && (wanted === 0 || wanted === values.length - 1) ? -1 : wanted;
     const hatch = hatching(pen, color, 7);
     values.forEach((_, i) => {
       const x = notch * (i + 0.5) - bar / 2;
@@ -105,7 +107,7 @@ export class NotchSlider {
       const tall = finals[i] === null ? tallest : heights[i] * tallest;
       pen.globalAlpha = i === index ? 1 : finals[i] === null ? 0.5 : 0.38;
       pen.fillStyle = finals[i] === null ? hatch : color;
-      pen.fillRect(x, track - 8 - tall + 1, bar, tall);
+      pen.fillRect(x, track - 7 - tall, bar, tall);
     });
     pen.globalAlpha = 1;
     pen.strokeStyle = palette.track;
@@ -115,7 +117,7 @@ export class NotchSlider {
     pen.moveTo(notch / 2, track);
     pen.lineTo(width - notch / 2, track);
     pen.stroke();
-    const ring = (/** @type {number} */ x, /** @type {number} */ r, /** @type {string} */ edge, /** @type {number} */ w) => {
+    const circle = (/** @type {number} */ x, /** @type {number} */ r, /** @type {string} */ edge, /** @type {number} */ w) => {
       pen.beginPath();
       pen.arc(x, track, r, 0, 2 * Math.PI);
       pen.fillStyle = palette.paper;
@@ -124,10 +126,10 @@ export class NotchSlider {
       pen.lineWidth = w;
       pen.stroke();
     };
-    if (best >= 0 && best !== index) ring(notch * (best + 0.5), 4, palette.quiet, 1.8);
+    if (best >= 0 && best !== index) circle(notch * (best + 0.5), 4, palette.quiet, 1.8);
     pen.globalAlpha = disabled ? 0.5 : 1;
-    ring(notch * (index + 0.5), 8, color, 3.4);
-    if (best >= 0 && best === index) ring(notch * (index + 0.5), 2.6, palette.quiet, 1.8);
+    circle(notch * (index + 0.5), 8, color, 3.4);
+    if (best >= 0 && best === index) circle(notch * (index + 0.5), 2.6, palette.quiet, 1.8);
     pen.globalAlpha = 1;
     pen.lineCap = "butt";
     this.element.setAttribute("aria-valuemin", "0");

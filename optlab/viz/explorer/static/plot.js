@@ -1,12 +1,11 @@
 // The tall plot beside the map: curves over the steps, or the plane of all runs. A vertical line is the
 // step that the map shows; it can be dragged.
 
-import { clearCanvas, drawMarker, drawText, fitCanvas, linearTicks } from "../../browser/static/drawing.js";
+import { FONTS, clearCanvas, drawMarker, drawText, fitCanvas, linearTicks } from "../../browser/static/drawing.js";
 import { make } from "../../browser/static/elements.js";
 import { seriesOf } from "./engine.js";
-import { hatching } from "./field.js";
-import { barHeights, bestOf } from "./notches.js";
 import { fillSelect, numberText } from "./numbers.js";
+import { Plane } from "./plane.js";
 
 /** @type {[string, string][]} */
 const TABS = [["loss", "loss"], ["memory", "memory"], ["length", "step length"], ["angle", "angle"], ["plane", "all runs"], ["beside", "more"]];
@@ -27,14 +26,14 @@ export class Plot {
     this.element = make("div", { class: "plot" }, this.list, this.head, this.area);
     /** @type {any[]} */
     this.curves = [];
+    this.plane = new Plane(this);
     let held = false;
     this.top.addEventListener("pointerdown", (/** @type {PointerEvent} */ event) => {
       if (event.button !== 0) return;
       this.top.focus({ preventScroll: true });
       event.preventDefault();
       if (this.what === "plane") {
-        const cell = this.cellAt(event);
-        if (cell) explorer.chooseCell(this.plane.rates[cell.i], this.plane.second && this.plane.seconds[cell.j]);
+        this.plane.choose(this.plane.cellAt(event));
         return;
       }
       held = true;
@@ -43,14 +42,26 @@ export class Plot {
     });
     this.top.addEventListener("pointermove", (/** @type {PointerEvent} */ event) => {
       if (held) this.scrub(event);
-      else if (this.what === "plane") this.hoverCell(this.cellAt(event));
+      else if (this.what === "plane") this.plane.hover(this.plane.cellAt(event));
     });
-    this.top.addEventListener("pointerleave", () => this.hoverCell(null));
+    this.top.addEventListener("pointerleave", () => this.plane.hover(null));
     for (const name of ["pointerup", "pointercancel"]) this.top.addEventListener(name, () => (held = false));
   }
 
   get what() {
     return this.explorer.state.tab;
+  }
+
+  /** Names of parts of the run that an example speaks of: [text, first step, last step].
+   * @returns {[string, number, number][]} */
+  get parts() {
+    const { options, state } = this.explorer;
+    return (this.what === "loss" && options.presets[state.preset]?.parts) || [];
+  }
+
+  /** @param {KeyboardEvent} event */
+  onKey(event) {
+    return this.what === "plane" && this.plane.onKey(event);
   }
 
   /** @param {PointerEvent} event */
@@ -70,7 +81,7 @@ export class Plot {
     const size = this.explorer.state.text_size;
     this.left = Math.round(50 * size);
     this.right = 14;
-    this.upper = 8;
+    this.upper = this.parts.length ? Math.round(34 * size) : 8;
     this.lower = Math.round(26 * size);
   }
 
@@ -89,6 +100,7 @@ export class Plot {
     const { state } = explorer;
     TABS.forEach(([key], i) => {
       this.tabs[i].setAttribute("aria-selected", String(key === this.what));
+      if (key === "length") this.tabs[i].textContent = explorer.layout === "middle" ? "length" : "step length";
       this.tabs[i].hidden = explorer.network && ["angle", "plane", "beside"].includes(key);
     });
     const memory = this.what === "memory", beside = this.what === "beside";
@@ -137,10 +149,12 @@ export class Plot {
    * @param {number} wild the largest value of runs that diverge */
   chooseScale(all, wild) {
     const { explorer, what } = this;
-    this.shift = what === "loss" && explorer.floor.known && !explorer.network ? explorer.floor.floor : 0;
+    // Losses below zero have no logarithm: theirs is taken above the lowest that was seen.
+    const below = all.some((value) => value <= 0) && !explorer.open && Number.isFinite(explorer.floor.floor);
+    this.shift = what === "loss" && !explorer.network && (explorer.floor.known || below) ? explorer.floor.floor : 0;
     const shifted = all.map((value) => value - this.shift);
     const positive = shifted.filter((value) => value > 0);
-    const log = what === "length" || (what === "loss" && (this.shift !== 0 || explorer.floor.known || explorer.network || positive.length === shifted.length));
+    const log = what === "length" || (what === "loss" && (this.shift !== 0 || explorer.floor.known || explorer.network || shifted.every((value) => value >= 0)));
     if (what === "angle") {
       this.scale = "angle";
       [this.low, this.high] = [0, 180];
@@ -182,21 +196,33 @@ export class Plot {
 
   /** @param {number} value */
   y(value) {
+    return this.at(this.bend(value));
+  }
+
+  /** @param {number} bent a value of the axis */
+  at(bent) {
     const bottom = this.height - this.lower;
-    const share = (this.bend(value) - this.low) / (this.high - this.low);
+    const share = (bent - this.low) / (this.high - this.low);
     return bottom - Math.max(-3, Math.min(3, share)) * (bottom - this.upper);
   }
 
-  /** @returns {number[]} */
+  /** The text of a tick: powers of ten in short.
+   * @param {number} value */
+  tickText(value) {
+    const small = value !== 0 && Math.abs(value) < 0.0099;
+    return small ? value.toExponential(2).replace(/\.?0+e/, "e").replace("-", value < 0 ? "−" : "-") : numberText(value);
+  }
+
+  /** @returns {number[]} of the axis: above the shift where it is logarithmic */
   ticks() {
     if (this.scale === "angle") return [0, 45, 90, 135, 180];
     const most = Math.max(2, Math.floor(this.height / 56));
     if (this.scale === "log") {
       const stride = Math.max(1, Math.ceil((this.high - this.low) / most));
       const found = [];
-      for (let k = Math.ceil(this.low); k <= this.high; k++) if (k % stride === 0) found.push(this.shift + 10 ** k);
+      for (let k = Math.ceil(this.low); k <= this.high; k++) if (k % stride === 0) found.push(10 ** k);
       if (found.length > 1) return found;
-      return linearTicks(10 ** this.low, 10 ** this.high, 4).filter((tick) => tick > 0).map((tick) => tick + this.shift);
+      return linearTicks(10 ** this.low, 10 ** this.high, 4).filter((tick) => tick > 0);
     }
     if (this.scale === "symlog") {
       const found = [0];
@@ -224,35 +250,37 @@ export class Plot {
       return;
     }
     if (this.what === "plane") {
-      this.drawPlane(pen);
+      this.plane.draw(pen);
       return;
     }
     this.prepare();
     const size = 13 * state.text_size;
     pen.lineWidth = 1;
     for (const tick of this.ticks()) {
-      const py = Math.round(this.y(tick)) + 0.5;
+      const py = Math.round(this.scale === "log" ? this.at(Math.log10(tick)) : this.y(tick)) + 0.5;
       pen.strokeStyle = tick === 0 && this.scale !== "log" ? palette.frame : palette.rule;
       pen.beginPath();
       pen.moveTo(this.left, py);
       pen.lineTo(this.width - this.right, py);
       pen.stroke();
-      drawText(pen, numberText(this.scale === "log" ? tick - this.shift : tick), this.left - 7, py, { color: palette.quiet, size, align: "right" });
+      drawText(pen, this.tickText(tick), this.left - 7, py, { color: palette.quiet, size, align: "right" });
     }
-    for (const tick of new Set([...linearTicks(0, state.steps, Math.max(2, this.width / 110)), state.steps])) {
-      const right = tick === state.steps;
-      if (!right && this.x(tick) > this.width - 64 * state.text_size) continue;
-      drawText(pen, tick === 0 ? "step 0" : numberText(tick, 6), tick === 0 ? this.left : right ? this.width - 4 : this.x(tick), this.height - size * 0.62, { color: palette.quiet, size, align: tick === 0 ? "left" : right ? "right" : "center" });
+    for (const tick of this.stepTicks()) {
+      const right = this.x(tick) > this.width - 22 * state.text_size;
+      drawText(pen, tick === 0 ? "step 0" : numberText(tick, 6), tick === 0 ? this.left : right ? this.width - 2 : this.x(tick), this.height - size * 0.62, { color: palette.quiet, size, align: tick === 0 ? "left" : right ? "right" : "center" });
     }
+    this.drawParts(pen, size);
     const many = this.curves.length > 8;
-    for (const { one, values } of this.curves) {
+    for (const curve of this.curves) {
+      const { one, values } = curve;
+      curve.heights = Array.from(values, (/** @type {number} */ value) => this.y(value));
       const path = new Path2D();
       let open = false;
       for (let k = 0; k < values.length; k++) {
         if (Number.isNaN(values[k])) open = false;
-        else if (open) path.lineTo(this.x(k), this.y(values[k]));
+        else if (open) path.lineTo(this.x(k), curve.heights[k]);
         else {
-          path.moveTo(this.x(k), this.y(values[k]));
+          path.moveTo(this.x(k), curve.heights[k]);
           open = true;
         }
       }
@@ -264,6 +292,33 @@ export class Plot {
       drawText(pen, "nothing to show: no optimizer here has it", (this.width + this.left) / 2, this.height / 2, { color: palette.quiet, size, align: "center" });
     }
     this.describe();
+  }
+
+  /** Even steps of 1, 2 or 5 times a power of ten; the last step where it is one of them.
+   * @returns {number[]} */
+  stepTicks() {
+    const { steps, text_size: size } = this.explorer.state;
+    const most = Math.max(1, Math.floor((this.width - this.left - this.right) / (58 * size)));
+    let tick = 1;
+    for (let place = 0; steps / tick > most; ) tick = [1, 2, 5][++place % 3] * 10 ** Math.floor(place / 3);
+    return Array.from({ length: Math.floor(steps / tick) + 1 }, (_, i) => i * tick);
+  }
+
+  /** The parts of a run that the claim of an example names, as brackets over the curves.
+   * @param {CanvasRenderingContext2D} pen
+   * @param {number} size */
+  drawParts(pen, size) {
+    const { palette } = this.explorer;
+    for (const [text, from, to] of this.parts) {
+      const x0 = this.x(from) + 2, x1 = this.x(to) - 2;
+      pen.strokeStyle = palette.ink;
+      pen.lineWidth = 2.4;
+      pen.beginPath();
+      pen.moveTo(x0, size * 1.6);
+      pen.lineTo(x1, size * 1.6);
+      pen.stroke();
+      drawText(pen, text, (x0 + x1) / 2, size * 0.75, { color: palette.quiet, size, align: "center" });
+    }
   }
 
   /** @param {CanvasRenderingContext2D} pen
@@ -290,7 +345,7 @@ export class Plot {
     const { explorer, what } = this;
     const scale = { log: "", symlog: `, symmetric log beyond ±${numberText(this.threshold)}`, linear: "", angle: "" }[this.scale];
     let text = "";
-    if (what === "loss") text = explorer.network ? "loss of the mini-batch" : this.shift ? `loss above the minimum ${numberText(this.shift)}` : "loss";
+    if (what === "loss") text = explorer.network ? "loss of the mini-batch" : this.shift ? `loss above the ${explorer.floor.known ? "minimum" : "lowest seen,"} ${numberText(this.shift)}` : "loss";
     else if (what === "length") text = explorer.network ? "norm of the update" : "length of the update";
     else if (what === "angle") text = "degrees between update and −gradient";
     else text = [...new Set(this.curves.map((curve) => `${curve.one.entry.name}: ${curve.what}`))].slice(0, 3).join(", ");
@@ -310,7 +365,7 @@ export class Plot {
     this.top.setAttribute("aria-valuemax", String(state.steps));
     this.top.setAttribute("aria-valuenow", String(state.step));
     if (this.what === "plane") {
-      this.drawCells(pen);
+      this.plane.drawMarks(pen);
       return;
     }
     const px = Math.round(this.x(state.step)) + 0.5;
@@ -322,7 +377,7 @@ export class Plot {
     pen.strokeStyle = palette.ink;
     pen.lineWidth = 1.6;
     pen.beginPath();
-    pen.moveTo(px, 2);
+    pen.moveTo(px, this.upper - 6);
     pen.lineTo(px, this.height - this.lower);
     pen.stroke();
     const labels = [];
@@ -340,188 +395,60 @@ export class Plot {
     this.top.setAttribute("aria-valuetext", `step ${state.step}: ${state.selected} ${chosen ? numberText(chosen.values[state.step]) : "not there"}`);
   }
 
-  /** Labels beside the cursor, apart from each other and from the curves where there is room.
+  /** Labels beside the cursor, where neither a curve nor another label is.
    * @param {CanvasRenderingContext2D} pen
    * @param {any[]} labels
    * @param {number} px */
   drawLabels(pen, labels, px) {
     const { palette, state } = this.explorer;
-    const size = 15 * state.text_size, gap = size * 1.25;
-    pen.font = `bold ${size}px ${getComputedStyle(this.element).fontFamily}`;
-    const widest = Math.max(0, ...labels.map(({ text }) => pen.measureText(text).width));
-    const right = px + 14 + widest < this.width - 2;
-    labels.sort((a, b) => a.py - b.py);
-    const low = this.upper + size * 0.6, high = this.height - this.lower - size * 0.6;
+    const size = 15 * state.text_size, half = size * 0.62;
+    const top = this.upper + half, bottom = this.height - this.lower - half;
+    /** @type {number[][]} */
+    const taken = [];
+    labels.sort((a, b) => a.wanted - b.wanted);
     labels.forEach((label, i) => {
-      label.py = Math.max(low + i * gap, label.py + (labels.length === 1 || i ? 0 : 0) - (i < labels.length / 2 ? 11 : -11));
-      if (i) label.py = Math.max(label.py, labels[i - 1].py + gap);
+      pen.font = `bold ${size}px ${FONTS}`;
+      const wide = pen.measureText(label.text).width;
+      /** @type {any} */
+      let best = null;
+      for (const side of [1, -1]) {
+        const from = side > 0 ? px + 12 : px - 12 - wide;
+        if (from < this.left - 4 || from + wide > this.width - 2) continue;
+        for (let shift = 0; shift <= this.height; shift += shift < 60 ? 6 : 14) {
+          if (best && shift * 0.6 > best.cost) break; // farther is never better
+          for (const py of shift ? [label.wanted - shift, label.wanted + shift] : [label.wanted]) {
+            if (py < top || py > bottom) continue;
+            const box = [from - 2, py - half, from + wide + 2, py + half];
+            // The upper ones rather go up, the lower ones down; a label far away belongs to nobody.
+            const away = Math.abs(py - label.wanted) + (Math.sign(py - label.wanted) * (i - (labels.length - 1) / 2) < 0 ? 6 : 0);
+            let cost = away * (away > 60 ? 1.6 : 0.6) + (side > 0 ? 0 : 5) + 18 * this.crossed(box);
+            for (const other of taken) if (box[0] < other[2] && box[2] > other[0] && box[1] < other[3] && box[3] > other[1]) cost += 400;
+            if (!best || cost < best.cost) best = { cost, from, py, box };
+          }
+        }
+      }
+      best ??= { from: Math.max(this.left, this.width - wide - 2), py: Math.max(top, Math.min(bottom, label.wanted)), box: [0, 0, 0, 0] };
+      taken.push(best.box);
+      drawText(pen, label.text, best.from, best.py, { color: label.one.color, halo: palette.paper, size, weight: "bold" });
     });
-    for (let i = labels.length - 1; i >= 0; i--) {
-      const most = i === labels.length - 1 ? high : labels[i + 1].py - gap;
-      labels[i].py = Math.min(labels[i].py, most);
-    }
-    for (const { one, py, text } of labels) {
-      drawText(pen, text, right ? px + 13 : px - 13, py, { color: one.color, halo: palette.paper, size, weight: "bold", align: right ? "left" : "right" });
-    }
   }
 
-  // The plane of all runs --------------------------------------------------------------------------
-
-  /** @param {CanvasRenderingContext2D} pen */
-  drawPlane(pen) {
-    const { explorer } = this;
-    const { palette, state, engine } = explorer;
-    const chosen = explorer.selected, { entry } = chosen;
-    const size = 13 * state.text_size;
-    const rates = explorer.ladder(entry), second = explorer.second(entry);
-    const seconds = second ? explorer.secondNotches(entry) : [0];
-    const finals = seconds.map((/** @type {number} */ value) => engine.finals(state, second ? { ...entry, settings: { ...entry.settings, [second]: value } } : entry, 0, "learning_rate", rates));
-    const flat = finals.flat();
-    const heights = barHeights(flat, explorer.floor.floor, explorer.startLoss), best = bestOf(flat);
-    const left = Math.round(46 * state.text_size), top = size * 1.6, bottom = this.height - size * 3.9;
-    const w = (this.width - left - 4) / rates.length, h = (bottom - top) / seconds.length;
-    this.plane = { rates, second, seconds, finals, left, top, bottom, w, h, best };
-    const hatch = hatching(pen, palette.frame, 8);
-    const ramp = palette.ramp(chosen.color);
-    finals.forEach((/** @type {any[]} */ row, /** @type {number} */ j) => row.forEach((loss, i) => {
-      const x = left + i * w, y = bottom - (j + 1) * h;
-      pen.fillStyle = loss === undefined ? palette.paper : loss === null ? hatch : ramp(1 - (heights[j * rates.length + i] - 0.12) / 0.88);
-      pen.fillRect(x + 0.5, y + 0.5, w - 1, h - 1);
-    }));
-    const tick = { color: palette.quiet, size };
-    seconds.forEach((/** @type {number} */ value, /** @type {number} */ j) => {
-      const here = second && value === entry.settings[second];
-      if (second) drawText(pen, numberText(value, 6), left - 7, bottom - (j + 0.5) * h, { ...tick, align: "right", weight: here ? "bold" : "", color: here ? palette.ink : palette.quiet });
-    });
-    if (second) drawText(pen, second, 0, size * 0.7, tick);
-    for (const i of [0, rates.length - 1]) drawText(pen, numberText(rates[i], 6), left + (i + 0.5) * w, bottom + size, { ...tick, align: i ? "right" : "center" });
-    const at = rates.indexOf(chosen.rate);
-    if (at > 1 && at < rates.length - 3) drawText(pen, numberText(chosen.rate, 6), left + (at + 0.5) * w, bottom + size, { ...tick, color: palette.ink, weight: "bold", align: "center" });
-    drawText(pen, "rate", left + (rates.length - 2.6) * w, bottom + size, { ...tick, align: "center" });
-    this.drawLegend(pen, flat, ramp, left, size);
-    this.drawLimit(pen, palette, size);
-    this.about.textContent = `${entry.name}: loss after ${state.steps} steps; click a cell to run it`;
-    if (flat.every((/** @type {any} */ loss) => loss === undefined)) drawText(pen, "this needs runs that the kernel makes", this.width / 2, (top + bottom) / 2, { ...tick, align: "center" });
-  }
-
-  /** @param {CanvasRenderingContext2D} pen
-   * @param {(number | null | undefined)[]} flat
-   * @param {(share: number) => string} ramp
-   * @param {number} left
-   * @param {number} size */
-  drawLegend(pen, flat, ramp, left, size) {
-    const { palette } = this.explorer;
-    const known = /** @type {number[]} */ (flat.filter((loss) => loss !== null && loss !== undefined));
-    if (!known.length) return;
-    const y = this.height - size * 1.1, x = left + 92 * (size / 13), wide = Math.min(150, this.width * 0.36);
-    const color = { color: palette.quiet, size };
-    const worst = Math.max(...known), start = this.explorer.startLoss;
-    drawText(pen, worst > start ? `loss ≥ ${numberText(start, 2)}` : `loss ${numberText(worst, 2)}`, x - 8, y, { ...color, align: "right" });
-    for (let i = 0; i < 48; i++) {
-      pen.fillStyle = ramp(i / 47);
-      pen.fillRect(x + (i * wide) / 48, y - 8, wide / 48 + 0.7, 15);
+  /** How many curves run through a box.
+   * @param {number[]} box */
+  crossed([x0, y0, x1, y1]) {
+    const unit = (this.width - this.left - this.right) / this.explorer.state.steps;
+    const from = Math.max(0, Math.floor((x0 - this.left) / unit)), to = Math.min(this.explorer.state.steps, Math.ceil((x1 - this.left) / unit));
+    const stride = Math.max(1, Math.floor((to - from) / 24));
+    let count = 0;
+    for (const { heights } of this.curves) {
+      for (let k = from; k < to; k += stride) {
+        const a = heights[k], b = heights[Math.min(to, k + stride)];
+        if (Math.max(a, b) > y0 && Math.min(a, b) < y1) {
+          count++;
+          break;
+        }
+      }
     }
-    drawText(pen, numberText(Math.min(...known), 2), x + wide + 8, y, color);
-  }
-
-  /** The exact limit of stability of gradient descent with momentum on a quadratic.
-   * @param {CanvasRenderingContext2D} pen
-   * @param {Record<string, string>} palette
-   * @param {number} size */
-  drawLimit(pen, palette, size) {
-    const { explorer, plane } = this;
-    const { entry } = explorer.selected;
-    const curvature = explorer.curvature();
-    if (!curvature || !["SGD", "Momentum"].includes(entry.kind) || entry.settings.use_nesterov || (entry.around || {}).kind) return;
-    /** @param {number} rate */
-    const across = (rate) => {
-      const { rates, left, w } = plane;
-      let i = rates.findIndex((/** @type {number} */ one) => one >= rate);
-      if (i <= 0) return i < 0 ? left + rates.length * w : left;
-      const share = Math.log(rate / rates[i - 1]) / Math.log(rates[i] / rates[i - 1]);
-      return left + (i - 0.5 + share) * w;
-    };
-    pen.strokeStyle = palette.ink;
-    pen.lineWidth = 2.4;
-    pen.beginPath();
-    const seconds = plane.second ? plane.seconds : [0];
-    seconds.forEach((/** @type {number} */ momentum, /** @type {number} */ j) => {
-      const x = across((2 * (1 + momentum)) / curvature);
-      for (const end of seconds.length > 1 ? [0.5] : [0, 1]) pen.lineTo(x, plane.bottom - (j + end) * plane.h);
-    });
-    pen.stroke();
-    const text = plane.second ? `limit 2 (1 + μ) / ${numberText(curvature)}` : `limit 2 / ${numberText(curvature)}`;
-    drawText(pen, text, this.width - 6, plane.bottom - plane.h * 0.5, { color: palette.ink, halo: palette.paper, size, align: "right" });
-  }
-
-  /** @param {CanvasRenderingContext2D} pen */
-  drawCells(pen) {
-    const { plane, explorer } = this;
-    if (!plane) return;
-    const { palette } = explorer;
-    const chosen = explorer.selected;
-    const i = plane.rates.indexOf(chosen.rate);
-    const j = plane.second ? plane.seconds.indexOf(chosen.entry.settings[plane.second]) : 0;
-    const middle = (/** @type {number} */ a, /** @type {number} */ b) => [plane.left + (a + 0.5) * plane.w, plane.bottom - (b + 0.5) * plane.h];
-    if (plane.best >= 0) {
-      const [x, y] = middle(plane.best % plane.rates.length, Math.floor(plane.best / plane.rates.length));
-      drawMarker(pen, "circle", x, y, 11, "rgba(0,0,0,0)", palette.paper, 5);
-      drawMarker(pen, "circle", x, y, 11, "rgba(0,0,0,0)", palette.ink, 2.4);
-    }
-    if (i >= 0 && j >= 0) {
-      const [x, y] = middle(i, j);
-      pen.lineWidth = 3;
-      pen.strokeStyle = palette.ink;
-      pen.strokeRect(x - plane.w / 2, y - plane.h / 2, plane.w, plane.h);
-      drawMarker(pen, chosen.style.marker, x, y, Math.min(12, plane.h * 0.6), chosen.color, palette.paper, 2);
-    }
-    if (this.cell) {
-      const [x, y] = middle(this.cell.i, this.cell.j);
-      pen.lineWidth = 1.6;
-      pen.strokeStyle = palette.ink;
-      pen.strokeRect(x - plane.w / 2, y - plane.h / 2, plane.w, plane.h);
-    }
-  }
-
-  /** @param {PointerEvent} event */
-  cellAt(event) {
-    const { plane } = this;
-    if (!plane) return null;
-    const bounds = this.top.getBoundingClientRect();
-    const i = Math.floor((event.clientX - bounds.left - plane.left) / plane.w);
-    const j = Math.floor((plane.bottom - (event.clientY - bounds.top)) / plane.h);
-    return i >= 0 && j >= 0 && i < plane.rates.length && j < plane.seconds.length ? { i, j } : null;
-  }
-
-  /** @param {{i: number, j: number} | null} cell */
-  hoverCell(cell) {
-    if (!cell && !this.cell) return;
-    if (cell && this.cell && cell.i === this.cell.i && cell.j === this.cell.j) return;
-    this.cell = cell;
-    const { plane, explorer } = this;
-    if (!cell || !plane || this.what !== "plane") explorer.showGhost(null);
-    else {
-      const { entry } = explorer.selected;
-      const loss = plane.finals[cell.j][cell.i];
-      const where = `rate ${numberText(plane.rates[cell.i], 6)}${plane.second ? `, ${plane.second} ${numberText(plane.seconds[cell.j], 6)}` : ""}`;
-      this.about.textContent = `${where}: ${loss === null ? "diverges" : loss === undefined ? "not known here" : `loss ${numberText(loss)}`}`;
-      explorer.showGhost(entry, plane.rates[cell.i], plane.second ? { [plane.second]: plane.seconds[cell.j] } : {});
-    }
-  }
-
-  /** @param {KeyboardEvent} event
-   * @returns {boolean} */
-  onKey(event) {
-    if (this.what !== "plane" || !this.plane) return false;
-    /** @type {Record<string, number[]>} */
-    const moves = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
-    const move = moves[event.key];
-    if (!move) return false;
-    const { plane, explorer } = this;
-    const i = plane.rates.indexOf(explorer.selected.rate) + move[0];
-    const now = plane.second ? plane.seconds.indexOf(explorer.selected.entry.settings[plane.second]) : 0;
-    const j = Math.max(0, Math.min(plane.seconds.length - 1, now + move[1]));
-    explorer.chooseCell(plane.rates[Math.max(0, Math.min(plane.rates.length - 1, i))], plane.second && plane.seconds[j]);
-    return true;
+    return count;
   }
 }

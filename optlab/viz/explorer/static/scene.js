@@ -8,6 +8,17 @@ import { numberText } from "./numbers.js";
 
 const WIDEN = 9; // a ladder moves by so many rungs at most to have its best inside
 
+/** Which rate between the ends of a ladder has the least score.
+ * @param {number[]} ladder
+ * @param {(rate: number) => number} score */
+function scoresInside(ladder, score) {
+  const scores = ladder.slice(1, -1).map(score);
+  return scores.indexOf(Math.min(...scores));
+}
+
+/** @param {number} rate */
+const isRung = (rate) => [1, 2, 5].includes(Number(rate.toExponential(0).split("e")[0])) && Number(rate.toExponential(0)) === rate;
+
 /** The rung after (or before) a rate of the form 1, 2 or 5 times a power of ten.
  * @param {number} rate
  * @param {number} by */
@@ -15,6 +26,16 @@ function rung(rate, by) {
   const [digit, power] = rate.toExponential(0).split("e").map(Number);
   const place = [1, 2, 5].indexOf(digit) + 3 * power + by;
   return Number(`${[1, 2, 5][((place % 3) + 3) % 3]}e${Math.floor(place / 3)}`);
+}
+
+/** The name by which an optimizer has its style: its wrapper, its variant, or its class; as Python's
+ * optlab.viz.style.theme.variant_of.
+ * @param {any} entry
+ * @returns {string} */
+export function variantOf({ kind, settings, around }) {
+  if (around && around.kind) return around.kind;
+  if (kind === "Adam" && settings.amsgrad) return "AMSGrad";
+  return kind === "Momentum" && settings.use_nesterov ? "Nesterov" : kind;
 }
 
 export class Scene extends Widget {
@@ -30,6 +51,7 @@ export class Scene extends Widget {
     this.shown = [];
     this.floor = { floor: 0, known: false };
     this.inFlight = 0;
+    this.highestLoss = Infinity;
     /** @type {{action: string, value: any} | null} */
     this.waiting = null;
     /** @type {any} */
@@ -83,10 +105,11 @@ export class Scene extends Widget {
       const old = before.get(entry.name);
       const stale = !run && Boolean(this.inFlight || this.waiting);
       if (stale && old) ({ run } = old); // until the kernel answers
-      return { entry, rate, run, stale, style: styles.get(entry.name), color: "" };
+      return { entry, rate, run, stale, style: styles.get(entry.name), color: "", sensitive: old && old.run === run ? old.sensitive : -1 };
     });
     if (!this.shown.some(({ entry }) => entry.name === state.selected)) state.selected = this.shown[this.shown.length - 1].entry.name;
     state.step = Math.max(0, Math.min(state.step, state.steps));
+    this.highestLoss = this.network ? Infinity : engine.highest(state);
     this.colorAll();
   }
 
@@ -98,19 +121,21 @@ export class Scene extends Widget {
   styles() {
     const { order, styles } = this.options;
     const taken = new Set(), found = new Map();
-    for (const { name, kind } of this.state.optimizers) {
-      const place = order.indexOf(kind);
-      if (place >= 0 && !taken.has(place)) {
-        taken.add(place);
-        found.set(name, styles[place]);
-      }
+    const hues = new Set();
+    const take = (/** @type {string} */ name, /** @type {number} */ place) => {
+      taken.add(place);
+      hues.add(styles[place].light);
+      found.set(name, styles[place]);
+    };
+    for (const entry of this.state.optimizers) {
+      const place = order.indexOf(variantOf(entry));
+      if (place >= 0 && !taken.has(place)) take(entry.name, place);
     }
-    const free = [4, 5, 6, 7, 0, 1, 2, 3, ...styles.keys()].filter((place) => !taken.has(place));
     for (const { name } of this.state.optimizers) {
       if (found.has(name)) continue;
-      const place = /** @type {number} */ (free.find((one) => !taken.has(one)) ?? 0);
-      taken.add(place);
-      found.set(name, styles[place]);
+      // The styles of the order belong to optimizers; of the others those of a new hue come first.
+      const free = [...styles.keys()].filter((place) => place >= order.length && !taken.has(place));
+      take(name, free.find((place) => !hues.has(styles[place].light)) ?? free[0]);
     }
     return found;
   }
@@ -122,12 +147,49 @@ export class Scene extends Widget {
     if (this.network) return known.rates[0];
     if (state.mode === "custom" && entry.rate !== null) return entry.rate;
     if (state.mode === "equal") return state.equal_rate ?? this.equalRate();
-    const rates = options.ladder;
-    const scores = rates.map((/** @type {number} */ rate) => engine.criterion(state, entry, rate, this.floor.floor));
-    const best = scores.indexOf(Math.min(...scores));
-    if (Number.isFinite(scores[best])) return rates[best];
+    return this.bestRate(entry, known);
+  }
+
+  /** The best rate of the ladder by the criterion; while it is an end, the ladder gets another rung.
+   * @param {any} entry
+   * @param {any} known its recorded runs
+   * @returns {number} */
+  bestRate(entry, known) {
+    const { state, options, engine } = this;
+    let { floor } = this.floor;
+    const score = (/** @type {number} */ rate) => engine.criterion(state, entry, rate, floor);
+    const recorded = known && engine.whyNot(state, entry);
+    const rates = recorded ? known.rates.filter(isRung) : [...options.ladder];
+    let scores = rates.map(score);
+    for (let turn = 0; ; turn++) {
+      const best = scores.indexOf(Math.min(...scores));
+      if (!Number.isFinite(scores[best])) break;
+      if (recorded || (best > 0 && best < rates.length - 1)) return rates[best];
+      if (turn === WIDEN) return options.ladder[1 + scoresInside(options.ladder, score)];
+      const next = rung(rates[best], best ? 1 : -1);
+      if (best) rates.push(next);
+      else rates.unshift(next);
+      // Beyond the ladder a run may come lower than all that were seen when the floor was chosen.
+      if (!this.floor.known) for (const loss of engine.run(state, entry, next)?.loss || []) if (loss < floor) floor = loss;
+      scores = rates.map(score);
+    }
     const ends = rates.map((/** @type {number} */ rate) => engine.run(state, entry, rate)?.stopped ?? -1);
     return rates[ends.indexOf(Math.max(...ends))];
+  }
+
+  /** Whether the loss has no lowest point in view: then no rate is the best. */
+  get open() {
+    return !this.network && Boolean(this.engine.surface(this.state.problem)?.open);
+  }
+
+  /** Which of the paths shown depend on the last bit, from which step on. */
+  findSensitive() {
+    for (const one of this.shown) one.sensitive = this.network ? -1 : this.engine.sensitiveFrom(this.state, one.entry, one.rate);
+  }
+
+  /** @param {any} one */
+  sensitiveSaid({ entry, sensitive }) {
+    return `From step ${sensitive} on the path of ${entry.name} is sensitive to the last bit: two runs whose start and rate differ in it are more than 1e-10 apart. Its numbers from there on show one of many possible paths.`;
   }
 
   /** The best common rate: fewest divergences, then the least sum of the criterion. */
@@ -155,15 +217,19 @@ export class Scene extends Widget {
     const rates = engine.keep(key, () => {
       let found = options.ladder;
       for (let i = 0; i < WIDEN; i++) {
-        const best = bestOf(engine.finals(state, entry, 0, "learning_rate", found));
+        const best = this.open ? -1 : bestOf(engine.finals(state, entry, 0, "learning_rate", found));
         if (best === 0) found = [rung(found[0], -1), ...found.slice(0, -1)];
         else if (best === found.length - 1) found = [...found.slice(1), rung(found[best], 1)];
-        else break;
+        else return found;
       }
-      return found;
+      return options.ladder; // none is inside: all end alike, or the best is not to move
     });
     const rate = this.rateOf(entry);
-    return rates.includes(rate) ? rates : [...rates, rate].sort((/** @type {number} */ a, /** @type {number} */ b) => a - b);
+    const found = rates.includes(rate) ? rates : [...rates, rate].sort((/** @type {number} */ a, /** @type {number} */ b) => a - b);
+    if ((state.mode === "custom" && entry.rate !== null) || !isRung(rate)) return found;
+    // A rate that was chosen as the best has a neighbor on both sides.
+    if (rate === found[0]) return [rung(rate, -1), ...found];
+    return rate === found[found.length - 1] ? [...found, rung(rate, 1)] : found;
   }
 
   /** The setting of the second slider; "" if there is none.
@@ -180,6 +246,34 @@ export class Scene extends Widget {
     const second = this.second(entry), value = entry.settings[second];
     const notches = this.options.notches[second];
     return notches.includes(value) ? notches : [...notches, value].sort((/** @type {number} */ a, /** @type {number} */ b) => a - b);
+  }
+
+  /** The losses after all runs of an optimizer, by its second setting and its rate. The rates move until the
+   * best of all is not at an end.
+   * @param {any} entry
+   * @returns {{rates: number[], finals: (number | null | undefined)[][]}} */
+  allRuns(entry) {
+    const { engine, state } = this;
+    const second = this.second(entry), seconds = second ? this.secondNotches(entry) : [0];
+    const known = engine.whyNot(state, entry);
+    const finalsOf = (/** @type {number[]} */ rates) => seconds.map((value) => engine.finals(state, second ? { ...entry, settings: { ...entry.settings, [second]: value } } : entry, 0, "learning_rate", rates));
+    let rates = this.ladder(entry), finals = finalsOf(rates);
+    if (known || this.open) return { rates, finals };
+    const key = JSON.stringify(["all", conditionsKey(state), entry.name, entry.kind, entry.settings, entry.around, rates]);
+    return engine.keep(key, () => {
+      const most = rates.length + WIDEN;
+      const first = { rates, finals };
+      while (rates.length < most) {
+        const at = bestOf(finals.flat()) % rates.length;
+        if (at > 0 && at < rates.length - 1) break;
+        const next = rung(rates[Math.max(0, at)], at ? 1 : -1);
+        if (at < 0 || rates.includes(next)) break;
+        const more = finalsOf([next]);
+        rates = at ? [...rates, next] : [next, ...rates];
+        finals = finals.map((row, j) => (at ? [...row, ...more[j]] : [...more[j], ...row]));
+      }
+      return rates.length < most ? { rates, finals } : first;
+    });
   }
 
   /** The largest curvature of a quadratic; 0 for other functions, where it is not one number. */
@@ -219,6 +313,7 @@ export class Scene extends Widget {
     const where = state.start.map((/** @type {number} */ value) => numberText(value, 6)).join(", ");
     const kernel = this.kernelSaid();
     const from = kernel ? ` ${kernel[0].toUpperCase()}${kernel.slice(1)}.` : " Computed in this page: no kernel is needed.";
-    return `Same start (${where}), same ${state.steps} steps, seed ${state.seed}. Rates: ${ratesSaid(this)}.${from}`;
+    const sensitive = this.shown.filter((one) => one.sensitive >= 0).map((one) => ` ${this.sensitiveSaid(one)}`).join("");
+    return `Same start (${where}), same ${state.steps} steps, seed ${state.seed}. Rates: ${ratesSaid(this)}.${from}${sensitive}`;
   }
 }
