@@ -135,7 +135,7 @@ class GraphPicture:
         """The same page as an ipywidgets widget, for layouts of your own."""
         from optlab.viz.graphs.widget import GraphStepper
 
-        if self._widget is None or self._widget.comm is None:
+        if self._widget is None:
             self._widget = GraphStepper(self.view, self.stage, repr(self))
         return self._widget
 
