@@ -40,9 +40,21 @@ def _running() -> tuple[str, str] | None:
     if not Kernel.initialized():
         return None
     header = Kernel.instance().get_parent("shell")
-    cell = header.get("metadata", {}).get("cellId")
     message = header.get("header", {}).get("msg_id")
+    cell = header.get("metadata", {}).get("cellId") or _interactive(message)
     return None if cell is None or message is None else (cell, message)
+
+
+def _interactive(message: str | None) -> str | None:
+    """Return the id of the output of `interact` that a message fills: it is cleared like a cell."""
+    from ipywidgets import interactive
+    from ipywidgets.widgets.widget import _instances
+
+    for one in list(_instances.values()):
+        if isinstance(one, interactive) and one.clear_output and one.out.msg_id == message:
+            found: str = one.out.model_id
+            return found
+    return None
 
 
 def _release_earlier(*_: Any) -> None:
