@@ -24,7 +24,7 @@ w = ol.to_tensor(np.ones(1000), requires_grad=True)
 study = ol.lab.memory_study(lambda: np.sum(np.exp(np.sin(w))).backward(), [], ["1 MiB"], repeats=1)
 display(ol.viz.recompute_explorer(study))
 display(ol.viz.claim(
-    "More is left.", positions=[2, 5, 10], measure=lambda r, n: r.final_loss[n],
+    "The more uneven the bowl, the more is left.", positions=[2, 5, 10], measure=lambda r, n: r.final_loss[n],
     race=lambda c: ol.compare(ol.problems.quadratic(c), {"plain": ol.optimizer.SGD(1 / c)}, steps=9),
     holds=lambda values: True, measured="loss", question="How uneven?"))
 """  # noqa: E501
@@ -56,10 +56,10 @@ class Desk:
     def cell(self, number=0):
         return self.page.locator(".jp-Notebook .jp-CodeCell").nth(number)
 
-    def run(self, number=0):
+    def run(self, number=0, keys="Shift+Enter"):
         self.cell(number).locator(".cm-content").click()
         self.cell(number).locator(".cm-focused").wait_for()
-        self.page.keyboard.press("Shift+Enter")
+        self.page.keyboard.press(keys)
 
     def put(self, code, number):
         self.cell(number).locator(".cm-content").click()
@@ -162,7 +162,7 @@ def nothing_broken(page):
 
 BOOTSTRAP_RULE = """() => [...document.styleSheets].some((sheet) => {
   try {
-    return [...sheet.cssRules].some((rule) => rule.selectorText === ".row");
+    return [...sheet.cssRules].some((rule) => rule.selectorText?.includes(".row::"));
   } catch {
     return false;
   }
@@ -192,6 +192,7 @@ def test_notebook_7(desk, hosts):
     one.cell().wait_for(timeout=60_000)
     one.page.locator(".jp-NotebookKernelStatus, .jp-Toolbar-kernelStatus").first.wait_for()
     one.page.locator('[data-status="idle"]').first.wait_for(timeout=60_000)
+    one.complaints.clear()  # other extensions' own, while the page was loading
     one.run()
     root = opened(one.page)
     until(root, "explorer.model.alive")
@@ -307,16 +308,10 @@ def test_a_notebook_that_is_not_trusted_shows_pictures(desk, hosts, saved):
     nothing_broken(one.page)
 
 
-def sessions(one, lab):
+def end_sessions(one, lab):
     server, token = re.match(r"(http://localhost:\d+)/.*token=(\w+)", lab.address).groups()
     headers = {"Authorization": f"token {token}"}
-    found = one.context.request.get(f"{server}/api/sessions", headers=headers).json()
-    return server, headers, found
-
-
-def end_sessions(one, lab):
-    server, headers, found = sessions(one, lab)
-    for session in found:
+    for session in one.context.request.get(f"{server}/api/sessions", headers=headers).json():
         one.context.request.delete(f"{server}/api/sessions/{session['id']}", headers=headers)
 
 
@@ -324,9 +319,10 @@ def test_a_kernel_that_restarts_is_missed(desk, hosts):
     one = show_in_lab(desk, hosts, "restart", EXPLORER + "explorer")
     root = opened(one.page)
     until(root, "explorer.model.alive")
-    server, headers, found = sessions(one, hosts)
-    [kernel] = [each["kernel"]["id"] for each in found if each["path"] == "restart.ipynb"]
-    one.context.request.post(f"{server}/api/kernels/{kernel}/restart", headers=headers)
+    one.cell(0).locator(".jp-InputPrompt").click()
+    one.page.keyboard.press("0")
+    one.page.keyboard.press("0")
+    one.page.locator(".jp-Dialog").locator(".jp-mod-accept").click()
     until(root, "explorer.model.orphaned")
     assert "kernel of this page is gone" in root.locator(".ol-message").inner_text()
     exercise(one.page, root)
@@ -401,7 +397,7 @@ def test_several_explorers_do_not_hear_each_other(desk, hosts):
     code = (
         EXPLORER
         + "other = ol.explore(own, ['Momentum', 'Adam'], steps=80)\ndisplay(explorer, other)"
-    )  # noqa: E501
+    )
     one = show_in_lab(desk, hosts, "several", code, "")
     roots = one.page.locator(".optlab-explorer")
     roots.nth(1).wait_for(timeout=60_000)
@@ -519,19 +515,22 @@ def test_fifty_runs_of_a_cell_leave_one_explorer(desk, hosts):
     kernel = (
         "import gc, ipywidgets; gc.collect()\n"
         "from ipywidgets.widgets.widget import _instances\n"
-        "held = [type(o).__module__ + '.' + type(o).__name__ for o in gc.get_objects()]\n"
+        "held = [f'{type(o).__module__}.{type(o).__name__}' for o in gc.get_objects()]\n"
         "print(sum(h.endswith(('.Explorer', '.Model', '.Runs', '.Layout')) and "
         "h.startswith(('optlab', 'ipywidgets')) for h in held), len(_instances))"
     )
+    nodes = page.locator(".optlab-explorer").evaluate("e => e.querySelectorAll('*').length")
     page.evaluate("window.seen = []")
-    counts = []
     for number in range(51):
         root = page.locator(".optlab-explorer:not([data-old])")
         root.wait_for(timeout=60_000)
         ready(root)
-        if number in (10, 50):
-            counts.append([counted(), one.said(kernel, 2)])
+        if number == 10:
+            in_kernel = one.said(kernel, 2)
+            one.cell(0).locator(".cm-content").click()
+            early, kernel_early = counted(), in_kernel
         if number == 50:
+            late, kernel_late = counted(), one.said(kernel, 2)
             break
         root.evaluate(
             """root => {
@@ -540,12 +539,11 @@ def test_fifty_runs_of_a_cell_leave_one_explorer(desk, hosts):
               root.dataset.old = 1;
             }"""
         )
-        one.run()
+        one.run(keys="Control+Enter")  # JupyterLab leaks the toolbar of a cell that it leaves
     alive = page.evaluate("window.seen.flat().filter((reference) => reference.deref()).length")
     assert alive == 0, "element, explorer and model of an earlier run are gone"
-    (early, kernel_early), (late, kernel_late) = counts
-    assert late["nodes"] <= early["nodes"] * 1.05 + 200
-    assert late["jsEventListeners"] <= early["jsEventListeners"] * 1.05 + 50
+    assert late["nodes"] < early["nodes"] + nodes, "less than one explorer"
+    assert late["jsEventListeners"] <= early["jsEventListeners"] + 5 * 40, "JupyterLab adds 3 a run"
     held, known = map(int, kernel_late.split())
     assert known <= 2, "an explorer and its layout"
     # Out[...] still refers to the closed ones; what they computed is gone.

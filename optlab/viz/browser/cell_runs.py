@@ -7,6 +7,7 @@ from typing import Any
 from weakref import WeakMethod
 
 _made: dict[str, tuple[Any, list[WeakMethod[Callable[[], None]]]]] = {}
+_inside: dict[str, str] = {}  # the cell of an output of `interact`
 _watched: list[Any] = []
 
 
@@ -41,8 +42,12 @@ def _running() -> tuple[str, str] | None:
         return None
     header = Kernel.instance().get_parent("shell")
     message = header.get("header", {}).get("msg_id")
-    cell = header.get("metadata", {}).get("cellId") or _interactive(message)
-    return None if cell is None or message is None else (cell, message)
+    cell = header.get("metadata", {}).get("cellId")
+    output = _interactive(message)
+    if output is not None and cell is not None:
+        _inside[output] = cell
+    place = cell if output is None else output
+    return None if place is None or message is None else (place, message)
 
 
 def _interactive(message: str | None) -> str | None:
@@ -63,11 +68,20 @@ def _release_earlier(*_: Any) -> None:
     if running is None:
         return
     cell, message = running
+    for output in [output for output, outer in _inside.items() if outer == cell]:
+        if _made.get(output, (message,))[0] != message:
+            del _inside[output]
+            _release(output)
     if cell in _made and _made[cell][0] != message:
-        for reference in _made.pop(cell)[1]:
-            close = reference()
-            if close is not None:
-                close()
+        _release(cell)
+
+
+def _release(place: str) -> None:
+    """Close what was made in a cell, or in an output of `interact`."""
+    for reference in _made.pop(place)[1]:
+        close = reference()
+        if close is not None:
+            close()
 
 
 def _watch_runs() -> None:

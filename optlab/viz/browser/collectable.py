@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import Any
 
 import anywidget
+from ipywidgets import Layout, widget_serialization
+from ipywidgets.widgets.trait_types import InstanceDict
 
 
 class CollectableWidget(anywidget.AnyWidget):
@@ -16,6 +19,9 @@ class CollectableWidget(anywidget.AnyWidget):
     shows it or a box of ipywidgets takes it in. Closing it is no end: the next page connects it
     again, under the same id.
     """
+
+    # Of its own width a page has none: in a row of widgets it would shrink to nothing.
+    layout = InstanceDict(Layout, kw={"width": "100%"}).tag(sync=True, **widget_serialization)
 
     _needed = False
 
@@ -43,10 +49,8 @@ class CollectableWidget(anywidget.AnyWidget):
         vars(self).pop("_repr_mimebundle_", None)  # ipywidgets hides it; ours can be shown again
 
     def __del__(self) -> None:
-        try:
+        with suppress(Exception):  # the interpreter may be ending, its modules are gone
             self.close()
-        except Exception:  # noqa: BLE001 - the interpreter is ending, its modules are gone
-            pass
 
 
 def page_may_connect() -> bool:
