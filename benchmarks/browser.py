@@ -258,7 +258,7 @@ def moves(page: Any) -> dict[str, list[float]]:
     page.mouse.up()
     del found["warm"]
     page.wait_for_timeout(500)
-    root.get_by_label("learning rate of Adam").first.focus()
+    root.locator('[aria-label^="learning rate of"]').first.focus()
     page.evaluate("watch.follow('keydown')")
     for number in range(MOVES):
         page.keyboard.press("ArrowLeft" if number // 6 % 2 == 0 else "ArrowRight")

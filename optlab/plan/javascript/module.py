@@ -314,8 +314,8 @@ _RESERVED = {
     "eval", "export", "extends", "false", "finally", "for", "function", "if", "import", "in",
     "instanceof", "let", "new", "null", "return", "static", "super", "switch", "this", "throw",
     "true", "try", "typeof", "var", "void", "while", "with", "yield", "await", "enum", "run",
-    "surfaces", "optimizers", "prepared", "same", "maximum", "minimum", "fmax", "fmin", "clip",
-    "sign", "copysign", "rint", "remainder", "heaviside", "hypot", "logaddexp", "logaddexp2",
+    "surfaces", "optimizers", "prepared", "decoded", "same", "maximum", "minimum", "fmax", "fmin",
+    "clip", "sign", "copysign", "rint", "remainder", "heaviside", "hypot", "logaddexp", "logaddexp2",
     "product", "power", "tanh", "arguments", "p", "g", "s", "h", "t", "table",
 }  # fmt: skip
 

@@ -38,4 +38,3 @@ class GraphStepper(LiveWidget):
     def text(self) -> str:
         """Return the graph as a table."""
         return self._text
-
