@@ -46,7 +46,8 @@ class CollectableWidget(anywidget.AnyWidget):
         if "layout" in self._trait_values:  # reading it would make one
             self.layout.close()
         super().close()
-        vars(self).pop("_repr_mimebundle_", None)  # ipywidgets hides it; ours can be shown again
+        # ipywidgets hides how it is shown; ours can be shown again.
+        self.__dict__.pop("_repr_mimebundle_", None)
 
     def __del__(self) -> None:
         with suppress(Exception):  # the interpreter may be ending, its modules are gone
