@@ -20,8 +20,13 @@ from benchmarks.jupyter import FLAGS, jupyterlab, open_notebook
 from benchmarks.processes import installed_version
 
 NAME = "browser"
-TITLE = "the explorer in JupyterLab: first paint, frames, a new start, sizes"
-FIRST_PAINTS, NEW_STARTS, SECONDS = 5, 30, 5.0
+TITLE = "the explorer in JupyterLab: first paint, frames, a moved start and slider, sizes"
+FIRST_PAINTS, MOVES, SECONDS = 5, 120, 5.0
+SIX = """import optlab as ol
+names = ["SGD", "Momentum", "RMSProp", "Adam", "Adagrad", "NAdam"]
+ol.explore("rosenbrock", names, steps=500)"""
+TWENTY = """import optlab as ol
+ol.explore("beale", {f"Adam {n}": ol.optimizer.Adam(0.005 * (n + 1)) for n in range(20)})"""
 EXPLORER = ".optlab-explorer"
 
 # The script in the page. A loop over frames records how long each took, and resolves the promise
@@ -54,6 +59,26 @@ WATCH = """() => {
     requestAnimationFrame(look);
   };
   requestAnimationFrame(look);
+  // From an input event to the end of the frame that draws the paths: a message comes after it.
+  watch.follow = (kind) => {
+    const shown = watch.explorer(), { draw } = shown, { port1, port2 } = new MessageChannel();
+    watch.moves = [];
+    let since = null;
+    const note = (event) => (since ??= event.timeStamp);
+    addEventListener(kind, note, true);
+    port1.onmessage = ({ data }) => watch.moves.push(performance.now() - data);
+    shown.draw = function () {
+      const paths = this.due.has("paths") || this.due.has("all");
+      draw.call(this);
+      if (paths && since !== null) port2.postMessage(since);
+      since = null;
+    };
+    watch.end = () => {
+      removeEventListener(kind, note, true);
+      delete shown.draw;
+      return watch.moves;
+    };
+  };
   watch.until = () => {
     watch.old = watch.version(watch.explorer());
     watch.painted = new Promise((resolve) => (watch.wanted = resolve));
@@ -115,9 +140,10 @@ def figures(numbers: dict[str, Any]) -> list[Figure]:
         slow = percentile(seen["milliseconds"], 99)
         found.append(Figure(f"{doing}, median frame", rate, "frames/s", 60, "at least"))
         found.append(Figure(f"{doing}, 99th percentile of a frame", slow, "ms", 33))
-    starts = numbers["new_start"]
-    found.append(Figure("new start to paths, median", statistics.median(starts), "ms", 16))
-    found.append(Figure("new start to paths, 95th percentile", percentile(starts, 95), "ms", 33))
+    for moved, times in numbers["moves"].items():
+        name = f"moved {moved} to paths"
+        found.append(Figure(f"{name}, median", statistics.median(times), "ms", 16))
+        found.append(Figure(f"{name}, 95th percentile", percentile(times, 95), "ms", 33))
     sizes = numbers["bytes"]
     payload = (sizes["view"] + sizes["code"]) / 1e3
     found.append(Figure("payload of the default view, code included", payload, "kB", 1000))
@@ -183,7 +209,7 @@ def frames_while(page: Any, act: Callable[[], None]) -> dict[str, Any]:
 
 
 def frames(page: Any) -> dict[str, dict[str, Any]]:
-    """Return the frames while playing, dragging the step, and changing the rate by a key."""
+    """Return the frames while playing, and while dragging the step."""
     root = page.locator(EXPLORER)
     scrub = root.get_by_label("step", exact=True)
     scrub.scroll_into_view_if_needed()
@@ -209,31 +235,36 @@ def frames(page: Any) -> dict[str, dict[str, Any]]:
     page.mouse.down()
     found["scrubbing"] = frames_while(page, drag)
     page.mouse.up()
-    root.get_by_label("learning rate of Adam").focus()
-
-    def hold() -> None:
-        begin, presses = time.monotonic(), 0
-        while time.monotonic() < begin + SECONDS:
-            page.keyboard.press("ArrowLeft" if presses // 12 % 2 == 0 else "ArrowRight")
-            presses += 1  # like a held-down key, which repeats 30 times a second
-            page.wait_for_timeout(max(0, begin + presses / 30 - time.monotonic()) * 1000)
-
-    found["changing the rate"] = frames_while(page, hold)
     return found
 
 
-def new_starts(page: Any) -> list[float]:
-    """Enter new starts repeatedly; return the milliseconds from Enter to the new paths."""
-    page.locator(EXPLORER).get_by_label("menu", exact=True).first.click()
-    box = page.locator(EXPLORER).get_by_label("start x")
-    found = []
-    for number in range(NEW_STARTS + 1):
-        box.fill(f"{-1.9 + 3.7 * (number * 0.618 % 1):.3f}")
-        page.evaluate("watch.until()")
-        page.keyboard.press("Enter")
-        found.append(page.evaluate("watch.painted"))
-        page.wait_for_timeout(150)
-    return found[1:]  # the first is the warm-up
+def moves(page: Any) -> dict[str, list[float]]:
+    """Drag the start, and a rate's slider by its keys; return the milliseconds to the paths."""
+    root = page.locator(EXPLORER)
+    root.scroll_into_view_if_needed()
+    box = root.locator(".ol-map canvas[tabindex]").bounding_box()
+    x, y = page.evaluate("watch.explorer().map.startPlace()")
+    x, y = box["x"] + x, box["y"] + y
+    found = {}
+    page.mouse.move(x, y)
+    page.mouse.down()
+    for name in ("warm", "start"):  # the first is the warm-up
+        page.evaluate("watch.follow('pointermove')")
+        for number in range(MOVES):
+            far = number % 40 if number % 80 < 40 else 40 - number % 40
+            page.mouse.move(x + 3 * far, y + far)
+            page.wait_for_timeout(30)
+        found[name] = page.evaluate("watch.end()")
+    page.mouse.up()
+    del found["warm"]
+    page.wait_for_timeout(500)
+    root.locator('[aria-label^="learning rate of"]').first.focus()
+    page.evaluate("watch.follow('keydown')")
+    for number in range(MOVES):
+        page.keyboard.press("ArrowLeft" if number // 6 % 2 == 0 else "ArrowRight")
+        page.wait_for_timeout(30)
+    found["slider"] = page.evaluate("watch.end()")
+    return found
 
 
 def load_now() -> float | None:
@@ -253,10 +284,11 @@ def measure_in(browser: Any, folder: Path) -> dict[str, Any]:
         for number in range(FIRST_PAINTS):
             with open_notebook(browser, lab, work, f"fresh{number}", WATCH) as page:
                 numbers["first_paint"].append(first_paint(page))
-                if number == FIRST_PAINTS - 1:
-                    page.wait_for_timeout(1500)
-                    numbers["frames"] = frames(page)
-                    numbers["new_start"] = new_starts(page)
+        for name, cell, act in (("moves", SIX, moves), ("frames", TWENTY, frames)):
+            with open_notebook(browser, lab, work, name, WATCH, cell) as page:
+                first_paint(page)
+                page.wait_for_timeout(1500)
+                numbers[name] = act(page)
     return numbers
 
 

@@ -64,15 +64,15 @@ def jupyterlab(home: Path, work: Path) -> Iterator[tuple[str, str]]:
             server.wait()
 
 
-def tiny_notebook() -> str:
-    """Return a notebook of one cell that opens the explorer."""
+def tiny_notebook(source: str = CELL) -> str:
+    """Return a notebook of one cell, which opens an explorer."""
     cell: dict[str, Any] = {
         "cell_type": "code",
         "id": "explore",
         "execution_count": None,
         "metadata": {},
         "outputs": [],
-        "source": CELL,
+        "source": source,
     }
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     return json.dumps(
@@ -82,11 +82,11 @@ def tiny_notebook() -> str:
 
 @contextmanager
 def open_notebook(
-    browser: Any, lab: tuple[str, str], work: Path, name: str, script: str
+    browser: Any, lab: tuple[str, str], work: Path, name: str, script: str, cell: str = CELL
 ) -> Iterator[Any]:
     """Open a notebook in a fresh profile with a fresh idle kernel; end both afterwards."""
     address, token = lab
-    (work / f"{name}.ipynb").write_text(tiny_notebook())
+    (work / f"{name}.ipynb").write_text(tiny_notebook(cell))
     context = browser.new_context(viewport=WINDOW)
     page = context.new_page()
     page.goto(f"{address}/lab/workspaces/{name}/tree/{name}.ipynb?token={token}")

@@ -329,7 +329,7 @@ def numbers_of_a_browser() -> dict[str, Any]:
     return {
         "first_paint": [1.0, 1.201, 9.0],
         "frames": {"playing": smooth, "scrubbing": rough},
-        "new_start": [15.0] * 10,
+        "moves": {"start": [15.0] * 10, "slider": [15.0] * 10},
         "bytes": {"view": 700_000, "code": 90_000, "notebook": 70_000},
     }
 

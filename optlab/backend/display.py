@@ -14,7 +14,7 @@ render their own results, as plotting backends do for pandas.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from optlab.backend.extras import needed_for
 
@@ -120,7 +120,23 @@ def renderer(name: str) -> Renderer:
     )
 
 
-class Rendered:
+class SavedBySave:
+    """A picture that is written by `save`, which it says where matplotlib's `savefig` is tried."""
+
+    if not TYPE_CHECKING:  # a type checker would take every name for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            if name == "savefig":
+                raise AttributeError(
+                    f"{type(self).__name__} has no savefig, as it is no figure of matplotlib; "
+                    'write .save("picture.png").',
+                    name=name,
+                    obj=self,
+                )
+            return super().__getattribute__(name)
+
+
+class Rendered(SavedBySave):
     """A result that the renderer of its kind draws."""
 
     #: The kind in the registry.

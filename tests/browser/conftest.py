@@ -40,10 +40,11 @@ def chromium():
 
 @dataclass
 class Lab:
-    """A running JupyterLab: its printed address, and its working folder."""
+    """A running JupyterLab: its printed address, its working folder, and that of its settings."""
 
     address: str
     folder: Path
+    settings: Path
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +66,7 @@ def lab(tmp_path_factory):
             stderr=subprocess.STDOUT,
         )
     try:
-        yield Lab(_address(server, log), folder)
+        yield Lab(_address(server, log), folder, home / "jupyter_config_dir")
     finally:
         server.terminate()
         try:

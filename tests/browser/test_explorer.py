@@ -4,15 +4,9 @@ import numpy as np
 import pytest
 
 import optlab as ol
+from tests.browser.hands import OWN, PATH, STATE, inked, ready, until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-
-# The state of the widget, which only tests read.
-STATE = "root => structuredClone(root.explorer.state)"
-PATH = """(root, name) => {
-  const one = root.explorer.shown.find(({ entry }) => !name || entry.name === name);
-  return Array.from(one.run.path.slice(0, 80));
-}"""
 
 
 def explorer(notebook, code="import optlab as ol\nol.explore()"):
@@ -23,38 +17,6 @@ def explorer(notebook, code="import optlab as ol\nol.explore()"):
     root.wait_for(timeout=60_000)
     ready(root)
     return root
-
-
-def until(root, condition):
-    """Wait until a condition on `explorer` holds (a handle would keep the element alive)."""
-    root.evaluate(
-        """async (root, condition) => {
-          const holds = new Function("explorer", `return ${condition}`);
-          const end = performance.now() + 30000;
-          while (!root.explorer || !holds(root.explorer)) {
-            if (performance.now() > end) throw new Error(`never: ${condition}`);
-            await new Promise((done) => setTimeout(done, 15));
-          }
-        }""",
-        condition,
-    )
-
-
-def ready(root):
-    """Wait until all requested changes are drawn."""
-    until(root, "explorer.laidOut && !explorer.inFlight && !explorer.due.size")
-
-
-def inked(root, selector=".ol-map canvas"):
-    """Count the colors on a canvas: an image has many."""
-    return root.locator(selector).first.evaluate(
-        """canvas => {
-          const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-          const seen = new Set();
-          for (let i = 0; i < data.length; i += 4) seen.add(`${data[i]},${data[i+1]},${data[i+2]}`);
-          return seen.size;
-        }"""
-    )
 
 
 class Page:
@@ -97,9 +59,6 @@ def opened(chromium, tmp_path):
 def own(x, y):
     """No preset has this function."""
     return x**4 / 8 - x * y + 2 * y**2 + x
-
-
-OWN = "def own(x, y):\n    return x**4 / 8 - x * y + 2 * y**2 + x\n"
 
 
 # In JupyterLab ------------------------------------------------------------------------------

@@ -190,6 +190,7 @@ class TestExplorers:
 
     def test_a_message_reaches_one_that_is_alive(self):
         explorer = ol.explore("beale", ["SGD"], steps=10)
+        assert explorer.model_id
         explorer.comm.handle_msg(
             {"content": {"data": {"method": "custom", "content": {
                 "state": explorer.now.to_dict(), "action": "steps", "value": 7,

@@ -168,3 +168,36 @@ def test_files(figure, tmp_path):
     assert page.startswith("<!doctype html>")
     assert "<title>With heavy, less is left.</title>" in page
     assert (tmp_path / "claim.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_an_error_in_a_function_tells_claim_and_position():
+    def breaks(condition):
+        if condition == 5:
+            raise ZeroDivisionError("nothing to divide")
+        return race(condition)
+
+    before = "in the claim 'With heavy, less is left.', "
+    with pytest.raises(
+        ValueError, match=re.escape(before + "race(5.0) raised ZeroDivisionError")
+    ) as e:
+        made(race=breaks)
+    assert "nothing to divide" in str(e.value)
+    assert isinstance(e.value.__cause__, ZeroDivisionError)
+    call = "at 2.0, measure(comparison, 'plain') raised KeyError: 'nobody'"
+    with pytest.raises(ValueError, match=re.escape(before + call)):
+        made(measure=lambda comparison, name: comparison.final_loss["nobody"])
+    with pytest.raises(ValueError, match=re.escape(before + "holds(values) raised KeyError")):
+        made(holds=lambda values: values["nobody"])
+
+
+def test_save_writes_both_kinds_and_savefig_names_it(tmp_path):
+    figure = made()
+    assert figure.save(tmp_path / "claim.png").read_bytes().startswith(b"\x89PNG")
+    assert "data-ol" in figure.save(tmp_path / "claim.html").read_text(encoding="utf-8")
+    with pytest.raises(ValueError, match=r"\.png or \.html"):
+        figure.save(tmp_path / "claim.pdf")
+    x = ol.to_tensor(0.5, requires_grad=True)
+    for picture in (figure, race(2.0), ol.viz.graph(x * x)):
+        with pytest.raises(AttributeError, match=r"no savefig.*\.save\(\"picture\.png\"\)"):
+            picture.savefig("picture.png")
+        assert not hasattr(picture, "other")

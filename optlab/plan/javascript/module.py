@@ -315,7 +315,7 @@ _RESERVED = {
     "instanceof", "let", "new", "null", "return", "static", "super", "switch", "this", "throw",
     "true", "try", "typeof", "var", "void", "while", "with", "yield", "await", "enum", "run",
     "ends", "begun",
-    "surfaces", "optimizers", "prepared", "same", "maximum", "minimum", "fmax", "fmin", "clip",
+    "surfaces", "optimizers", "prepared", "decoded", "same", "maximum", "minimum", "fmax", "fmin", "clip",
     "sign", "copysign", "rint", "remainder", "heaviside", "hypot", "logaddexp", "logaddexp2",
     "product", "power", "tanh", "arguments", "p", "g", "s", "h", "t", "table",
 }  # fmt: skip

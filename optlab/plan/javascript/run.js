@@ -1,10 +1,18 @@
 // The run of an optimizer on a surface, step by step, in the order of operations of optlab.
 
-/** The numbers of a table: float64 in base64, the lowest byte first. */
+const decoded = new Map();
+
+/** The numbers of a table: float64 in base64, the lowest byte first. They are read again in every run,
+ * of which a moved start needs dozens. */
 function numbersOf(text) {
-  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-  const view = new DataView(bytes.buffer);
-  return Float64Array.from({ length: bytes.length / 8 }, (_, i) => view.getFloat64(8 * i, true));
+  let numbers = decoded.get(text);
+  if (!numbers) {
+    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+    const view = new DataView(bytes.buffer);
+    numbers = Float64Array.from({ length: bytes.length / 8 }, (_, i) => view.getFloat64(8 * i, true));
+    decoded.set(text, numbers);
+  }
+  return numbers;
 }
 
 const same = (a, b) => a === b || JSON.stringify(a) === JSON.stringify(b);
@@ -85,7 +93,7 @@ export function run(name, options) {
   const fast = parts.length > 1 ? rows(steps * n) : null;
   let stopped = -1;
   for (let t = 0; ; t++) {
-    const [value, ...slope] = evaluate(p);
+    const found = evaluate(p), value = found[0];
     path.set(p, t * n);
     loss[t] = value;
     if (!Number.isFinite(value)) {
@@ -93,8 +101,8 @@ export function run(name, options) {
       break;
     }
     if (t === steps) break;
-    const g = Float64Array.from(slope);
-    if (noise) for (let i = 0; i < n; i++) g[i] += sigma * noise[t * n + i];
+    const g = new Float64Array(n);
+    for (let i = 0; i < n; i++) g[i] = noise ? found[i + 1] + sigma * noise[t * n + i] : found[i + 1];
     gradient.set(g, t * n);
     for (const part of parts) {
       part.step(t, p, g);

@@ -1,46 +1,69 @@
-"""Widgets that are collected when nothing refers to them."""
+"""Widgets that have a model in the browser only while a page needs one."""
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from typing import Any
-from weakref import WeakMethod
 
 import anywidget
-from ipywidgets.widgets import widget as registry
+from ipywidgets import Layout, widget_serialization
+from ipywidgets.widgets.trait_types import InstanceDict
 
 
 class CollectableWidget(anywidget.AnyWidget):
-    """A widget that lives as long as something refers to it, or as it is on a page.
+    """A widget that is connected to the browser when its model id is first read, and not before.
 
-    ipywidgets keeps every open widget until it is closed, with all its data. This one is collected,
-    and closed, when the program has dropped it, unless a page needs it: once its model id was read,
-    to display it or to put it into a box, it is kept like any other widget.
+    ipywidgets connects a widget when it is made, and keeps it with all its data until it is closed.
+    This one is an object like any other, collected when the program has dropped it, until a page
+    shows it or a box of ipywidgets takes it in. Closing it is no end: the next page connects it
+    again, under the same id.
     """
 
-    def hold_weakly(self) -> None:
-        """Drop the references of the registry and of the comm; call it at the end of __init__."""
-        if self.comm is None:
-            return
-        registry._instances.pop(self.comm.comm_id, None)
-        handler = WeakMethod(self._handle_msg)
+    # Of its own width a page has none: in a row of widgets it would shrink to nothing.
+    layout = InstanceDict(Layout, kw={"width": "100%"}).tag(sync=True, **widget_serialization)
 
-        def handle(message: Any) -> None:
-            handle_message = handler()
-            if handle_message is not None:
-                handle_message(message)
+    _needed = False
 
-        self.comm.on_msg(handle)
+    def open(self) -> None:
+        """Connect the widget, if a page needs it."""
+        if self._needed and self.comm is None:
+            self.layout.open()  # it may have been closed with its widget
+            super().open()
 
     @property
     def model_id(self) -> str:
-        """The id by which a page refers to the widget; reading it keeps the widget open."""
+        """The id by which a page refers to the widget; reading it connects the widget."""
+        if self.comm is None:
+            self._needed = True
+            self.open()
         found: str = self.comm.comm_id
-        registry._instances[found] = self
         return found
 
-    def __del__(self) -> None:
-        try:
+    def close(self) -> None:
+        """Disconnect the widget; the kernel then keeps nothing of it."""
+        self._needed = False
+        if "layout" in self._trait_values:  # reading it would make one
             self.layout.close()
+        super().close()
+        # ipywidgets hides how it is shown; ours can be shown again.
+        self.__dict__.pop("_repr_mimebundle_", None)
+
+    def __del__(self) -> None:
+        with suppress(Exception):  # the interpreter may be ending, its modules are gone
             self.close()
-        except Exception:  # noqa: BLE001 - the interpreter is ending, its modules are gone
-            pass
+
+
+def page_may_connect() -> bool:
+    """Return whether the running cell was run from a page that can connect to the kernel.
+
+    A program that executes notebooks (``nbconvert --execute``) shows no page: a model would only be
+    stored in the notebook, whose HTML page then asks another host for ipywidgets. It tells that it
+    cannot answer ``input()``. Voila cannot either, but has a page.
+    """
+    from ipykernel.kernelbase import Kernel
+
+    if not Kernel.initialized() or os.environ.get("SERVER_SOFTWARE", "").startswith("voila"):
+        return True
+    asked: dict[str, Any] = Kernel.instance().get_parent("shell").get("content", {})
+    return asked.get("allow_stdin", True) is not False

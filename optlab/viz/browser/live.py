@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import traitlets
 
 from optlab.viz.browser import App, live_html, packed, stored_text
-from optlab.viz.browser.collectable import CollectableWidget
+from optlab.viz.browser.collectable import CollectableWidget, page_may_connect
 
 _BRIDGE = (Path(__file__).parent / "static" / "bridge.js").read_text(encoding="utf-8")
 
@@ -63,6 +63,7 @@ class LiveWidget(CollectableWidget):
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         """Return the page with its picture, and the description as text."""
         text = self.text()
-        _ = self.model_id  # keeps the widget open: a page refers to it
+        if page_may_connect():
+            _ = self.model_id  # connects the widget
         page = live_html(self.app, self.place, self.stored(), text, self.picture())
         return {"text/html": page, "text/plain": text}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from optlab.backend.display import SavedBySave
 from optlab.lab.compare import Comparison
 from optlab.viz.browser import save_page
 from optlab.viz.claims.image import claim_png
@@ -20,7 +22,7 @@ __all__ = ["Claim", "claim"]
 _MOST_POSITIONS = 60
 
 
-class Claim:
+class Claim(SavedBySave):
     """A claim with its data, which a notebook shows as a page with a slider.
 
     Attributes
@@ -57,6 +59,23 @@ class Claim:
         if path is not None:
             Path(path).write_bytes(content)
         return content
+
+    def save(self, path: str | Path) -> Path:
+        """Write the figure to a file: ``.png``, or ``.html`` with the live figure.
+
+        Raises
+        ------
+        ValueError
+            If the name ends in something else.
+        """
+        target = Path(path)
+        if target.suffix not in (".png", ".html"):
+            raise ValueError(f"the name must end in .png or .html; got {target.name!r}.")
+        if target.suffix == ".png":
+            self.to_png(target)
+        else:
+            self.to_html(target)
+        return target
 
     def __repr__(self) -> str:
         return f"<Claim: {self.view.plain_sentence}>"
@@ -124,7 +143,7 @@ def claim(
     ------
     ValueError
         If the claim does not hold of its data; they are in the message. If positions or races do
-        not fit.
+        not fit. If one of the functions raises; the message has the claim and the position.
 
     Examples
     --------
@@ -154,11 +173,21 @@ def claim(
         raise ValueError(f"positions must be in ascending order; got {places}.")
     if at is not None and float(at) not in places:
         raise ValueError(f"at must be one of the positions {places}; got {at!r}.")
-    races = [race(position) for position in positions]
+    said = sentence.replace("*", "")
+    races = []
+    for position in positions:
+        with _told(said, f"race({position!r})"):
+            races.append(race(position))
     _check(races)
     names = list(races[0].traces)
-    values = {name: np.array([float(measure(one, name)) for one in races]) for name in names}
-    if not holds(values):
+    values = {name: np.empty(len(races)) for name in names}
+    for number, (position, one) in enumerate(zip(positions, races, strict=True)):
+        for name in names:
+            with _told(said, f"at {position!r}, measure(comparison, {name!r})"):
+                values[name][number] = float(measure(one, name))
+    with _told(said, "holds(values)"):
+        true = bool(holds(values))
+    if not true:
         numbers = "; ".join(f"{name}: {array.round(4).tolist()}" for name, array in values.items())
         raise ValueError(f"the claim does not hold of its data. {measured}: {numbers}.")
     first = len(places) // 2 if at is None else places.index(float(at))
@@ -167,6 +196,17 @@ def claim(
         measured=measured, unit=unit, question=question, setting=setting, title=title, note=note,
     )  # fmt: skip
     return Claim(sentence, places, values, view)
+
+
+@contextmanager
+def _told(sentence: str, call: str) -> Iterator[None]:
+    """Say which claim, and which call for it, raised."""
+    try:
+        yield
+    except Exception as error:
+        raise ValueError(
+            f"in the claim {sentence!r}, {call} raised {type(error).__name__}: {error}"
+        ) from error
 
 
 def _check(races: list[Any]) -> None:

@@ -31,7 +31,7 @@ FAMILIES = {
     "a rate for each direction": ["Adagrad", "DecayedAdagrad", "Adadelta", "RMSProp", "Ftrl"],
     "Adam and its relatives": ["Adam", "AdamW", "Adamax", "NAdam", "RAdam", "Lamb"],
     "whole matrices": ["Muon", "Shampoo"],
-    "for comparison": ["LBFGS", "Newton", "ConjugateGradient", "SteepestDescent"],
+    "for comparison": ["LBFGS"],
 }
 #: Names of optimizers in texts, where they are not those of their classes.
 TITLES = {

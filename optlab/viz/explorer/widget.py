@@ -78,7 +78,6 @@ class Explorer(LiveWidget):
         self._sent: dict[str, Any] | None = None
         self.on_msg(self._on_message)
         close_earlier(self._release)
-        self.hold_weakly()
 
     @property
     def model(self) -> Model:
@@ -91,7 +90,6 @@ class Explorer(LiveWidget):
     def _release(self) -> None:
         """Close the widget and free its memory, when its cell runs again."""
         self._sent = None
-        self.layout.close()
         self.close()
         self._model = None
 

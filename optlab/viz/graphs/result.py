@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from optlab.backend.display import SavedBySave
 from optlab.backend.extras import needed_for
 from optlab.viz.graphs.view import GraphView
 
@@ -13,7 +14,7 @@ _MOST_ROWS = 60
 _KINDS = (".html", ".png", ".svg", ".json")
 
 
-class GraphPicture:
+class GraphPicture(SavedBySave):
     """A graph of operations, and its backward pass.
 
     On the last line of a cell it displays itself: step with the buttons, the slider or the arrow
@@ -135,7 +136,7 @@ class GraphPicture:
         """The same page as an ipywidgets widget, for layouts of your own."""
         from optlab.viz.graphs.widget import GraphStepper
 
-        if self._widget is None or self._widget.comm is None:
+        if self._widget is None:
             self._widget = GraphStepper(self.view, self.stage, repr(self))
         return self._widget
 

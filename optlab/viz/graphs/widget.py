@@ -22,28 +22,19 @@ class GraphStepper(LiveWidget):
     stage = traitlets.Int(0).tag(sync=True)
 
     def __init__(self, view: GraphView, stage: int, text: str) -> None:
-        self.view: GraphView | None = view
+        self.view = view
         self._text = text
         super().__init__(stage=stage)
-        close_earlier(self._release)
-        self.hold_weakly()
+        close_earlier(self.close)
 
     def stored(self) -> dict[str, Any]:
         """Return what the page holds: the graph, and the stage shown."""
-        assert self.view is not None
         return export.stored(self.view, self.stage)
 
     def picture(self) -> bytes:
         """Return the picture of the last stage, with all gradients."""
-        assert self.view is not None
         return png(self.view, self.view.last)
 
     def text(self) -> str:
         """Return the graph as a table."""
         return self._text
-
-    def _release(self) -> None:
-        """Close the widget and free its memory, when its cell runs again."""
-        self.view = None
-        self.layout.close()
-        self.close()

@@ -44,8 +44,7 @@ class RecomputeExplorer(LiveWidget):
         self.study = study
         self.view = view_of(study, view)
         super().__init__(selected=selected)
-        close_earlier(self._release)
-        self.hold_weakly()
+        close_earlier(self.close)
 
     @traitlets.validate("selected")
     def _checked(self, proposal: Any) -> int:
@@ -101,12 +100,6 @@ class RecomputeExplorer(LiveWidget):
         if path is not None:
             Path(path).write_bytes(content)
         return content
-
-    def _release(self) -> None:
-        """Close the widget and free its memory, when its cell runs again."""
-        self.view = {}
-        self.layout.close()
-        self.close()
 
     def __repr__(self) -> str:
         return f"<RecomputeExplorer: {self.summary()}>"

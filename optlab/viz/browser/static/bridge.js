@@ -19,7 +19,23 @@ export default {
     const names = /** @type {string[]} */ (model.get("shared"));
     const values = () => Object.fromEntries(names.map((name) => [name, model.get(name)]));
     const tell = (/** @type {any} */ detail) => told(`ol-page:${place}`, detail);
+    // Of a model, anywidget shows neither whether its kernel is there nor in what way that has changed.
+    let live = true;
+    const missed = () => {
+      live = false;
+      tell({ gone: true });
+      try {
+        model.send({ hello: true }); // a kernel that is there after all will answer
+      } catch {
+        // there is none
+      }
+    };
+    const heard = (/** @type {any} */ detail) => {
+      live = true;
+      tell(detail);
+    };
     const listen = (/** @type {any} */ { detail }) => {
+      if (!live) return;
       if (detail.hello) {
         tell({ hello: true, values: values() });
         model.send({ hello: true });
@@ -29,9 +45,9 @@ export default {
       if (detail.message !== undefined) model.send(detail.message);
     };
     window.addEventListener(`ol-kernel:${place}`, listen);
-    for (const name of names) model.on(`change:${name}`, () => tell({ values: { [name]: model.get(name) } }));
-    model.on("msg:custom", (/** @type {any} */ message, /** @type {any} */ buffers) => message.page || tell({ message, buffers }));
-    model.on("comm_live_update", () => model.comm_live === false && tell({ gone: true }));
+    for (const name of names) model.on(`change:${name}`, () => live && tell({ values: { [name]: model.get(name) } }));
+    model.on("msg:custom", (/** @type {any} */ message, /** @type {any} */ buffers) => message.page || heard({ message, buffers }));
+    model.on("comm_live_update", missed);
     tell({ values: values() });
     return () => {
       window.removeEventListener(`ol-kernel:${place}`, listen);

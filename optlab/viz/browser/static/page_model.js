@@ -43,7 +43,7 @@ export class PageModel {
   /** @param {any} detail */
   receive({ hello, values, message, buffers, gone }) {
     if (gone) {
-      this.orphaned = this.alive;
+      this.orphaned ||= this.alive;
       this.alive = false;
       this.emit("alive");
       return;

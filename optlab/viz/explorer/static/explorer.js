@@ -377,7 +377,7 @@ export class Explorer extends Changes {
   layOut() {
     const { root, state } = this;
     const width = root.clientWidth;
-    if (!width) return false;
+    if (width < 100) return false; // it is not shown, or there is no room yet
     const size = state.text_size;
     root.style.setProperty("--size", String(size));
     this.layout = width >= 860 * size ? "wide" : width >= 640 * size ? "middle" : "narrow";
