@@ -314,10 +314,10 @@ _RESERVED = {
     "eval", "export", "extends", "false", "finally", "for", "function", "if", "import", "in",
     "instanceof", "let", "new", "null", "return", "static", "super", "switch", "this", "throw",
     "true", "try", "typeof", "var", "void", "while", "with", "yield", "await", "enum", "run",
-    "ends", "begun",
-    "surfaces", "optimizers", "prepared", "decoded", "same", "maximum", "minimum", "fmax", "fmin", "clip",
-    "sign", "copysign", "rint", "remainder", "heaviside", "hypot", "logaddexp", "logaddexp2",
-    "product", "power", "tanh", "arguments", "p", "g", "s", "h", "t", "table",
+    "ends", "begun", "surfaces", "optimizers", "prepared", "decoded", "same", "maximum", "minimum",
+    "fmax", "fmin", "clip", "sign", "copysign", "rint", "remainder", "heaviside", "hypot",
+    "logaddexp", "logaddexp2", "product", "power", "tanh", "arguments", "p", "g", "s", "h", "t",
+    "table",
 }  # fmt: skip
 
 
