@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -459,7 +460,7 @@ class Trace:
             return self._clock("values").array(np.int64)
         observed = self._observed()
         if name not in observed:
-            raise KeyError(f"nothing named {name!r} was recorded; there is {', '.join(self.names)}")
+            raise self._no_such(name)
         return observed[name][0].steps.array(np.int64)
 
     def __getitem__(self, name: str) -> Any:
@@ -482,12 +483,22 @@ class Trace:
             return _one_or_all(arrays)
         observed = self._observed()
         if name not in observed:
-            raise KeyError(f"nothing named {name!r} was recorded; there is {', '.join(self.names)}")
+            raise self._no_such(name)
         record, quantity = observed[name]
         found = record.arrays().get(quantity)
         if found is None:
             return record.results()[quantity]
         return found[""] if set(found) == {""} else _one_or_all(found)
+
+    def _no_such(self, name: Any) -> KeyError:
+        """Return the error for a name that was not recorded; what is nearest to it comes first."""
+        near = get_close_matches(str(name), self.names, n=3)
+        names = [*near, *(other for other in self.names if other not in near)]
+        hint = ""
+        if name in self.norms.get("parameter", ()):
+            kind = "gradient" if "gradient" in names else "norm of gradient"
+            hint = f"; {name!r} is a parameter: trace[{kind!r}][{name!r}], for example"
+        return KeyError(f"nothing named {name!r} was recorded; there is {', '.join(names)}{hint}")
 
     # What if ------------------------------------------------------------------------------------
 
@@ -654,6 +665,16 @@ class Trace:
         """
         return tables.to_dataframe(self)
 
+    if not TYPE_CHECKING:  # a type checker finds missing names by itself
+
+        def __getattr__(self, name: str) -> Any:
+            if name == "table":
+                raise AttributeError(
+                    "a trace has no table(): trace.to_dataframe() has a row for each step, and "
+                    "trace.to_xarray() everything. ol.compare(...).table() compares runs."
+                )
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     def sel(self, step: Any = None, parameter: Any = None) -> Trace:
         """Return the trace of some steps and some parameters.
 
@@ -753,6 +774,8 @@ class Trace:
                 parts.append(f"{label} {', '.join(names)}")
         if self.stopped:
             parts.append(self.stopped)
+        if self.left_out:
+            parts.append(f"left out: {len(self.left_out)}, see .left_out")
         return f"<Trace {self.name}: {'; '.join(parts)}>"
 
 

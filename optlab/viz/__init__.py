@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from optlab.backend.extras import needed_for
+from optlab.viz.style.jupyter_theme import follow
 
 _NAMES = {
     "optlab.viz.claims": ("Claim", "claim"),
@@ -46,7 +47,9 @@ def __getattr__(name: str) -> Any:
     if home is None:
         raise AttributeError(f"optlab.viz has no {name!r}; it has {', '.join(__all__)}")
     with needed_for(f"optlab.viz.{name}()"):
-        return getattr(import_module(home), name)
+        found = getattr(import_module(home), name)
+    follow()
+    return found
 
 
 def __dir__() -> list[str]:

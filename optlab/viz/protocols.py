@@ -95,8 +95,8 @@ class ComparisonLike(Protocol):
         """Number of steps that each run was given."""
 
     @property
-    def seed(self) -> int:
-        """The seed of all runs."""
+    def seed(self) -> int | None:
+        """The seed of all runs; None if it is not known."""
 
     @property
     def final_loss(self) -> Mapping[str, float]:

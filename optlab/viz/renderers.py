@@ -22,6 +22,7 @@ from optlab.viz.memory_study.image import recompute_png
 from optlab.viz.memory_timeline.figure import memory as draw_memory
 from optlab.viz.memory_timeline.figure import memory_png
 from optlab.viz.quadratics.figure import modes, modes_png
+from optlab.viz.style.jupyter_theme import follow
 from optlab.viz.style.text import summary
 from optlab.viz.sweeps.attraction_map import basins as draw_basins
 from optlab.viz.sweeps.attraction_map import basins_png
@@ -61,10 +62,12 @@ class Renderer:
 
     def figure(self, result: Any, /, **options: Any) -> Any:
         """Return the interactive figure of a result; the options are those of `draw`."""
+        follow()
         return self.draw(result, **options)
 
     def save(self, result: Any, path: Path, /) -> None:
         """Write a result to a file: ``.png``, or ``.html`` with the interactive figure."""
+        follow()
         if path.suffix == ".png":
             path.write_bytes(self.draw_png(result, scale=2))
         elif path.suffix == ".html":
@@ -105,6 +108,7 @@ class Renderer:
         >>> sorted(memory.mimebundle(ol.memory.report(lambda: (w * w).sum().backward())))
         ['application/vnd.plotly.v1+json', 'image/png', 'text/html', 'text/plain']
         """
+        follow()
         found: dict[str, Any] = {"text/plain": self.describe(result)}
         if hasattr(result, "_repr_html_"):
             found["text/html"] = result._repr_html_()

@@ -326,3 +326,60 @@ class TestXarray:
     def test_a_run_that_skipped_parameters(self):
         trace, _ = TestSkipped().run([[], [0, 1, 2], [1]])
         assert trace.to_xarray()["update/p0"].shape == (3, 2)
+
+
+class TestWhatIsNotThere:
+    """Names that were not recorded, and probes that are none, are answered with what there is."""
+
+    def recorded(self, **options):
+        w = ol.Parameter([1.0, 2.0], name="w")
+        optimizer = ol.optimizer.Adam(0.1, parameters=[w])
+        with ol.record(optimizer, **options) as trace:
+            for _ in range(3):
+                optimizer.clear_grad()
+                (w * w).sum().backward()
+                optimizer.step()
+        return trace
+
+    def test_the_nearest_name_comes_first(self):
+        trace = self.recorded()
+        for read in (trace.__getitem__, trace.steps):
+            with pytest.raises(KeyError, match=r"nothing named 'momnet1' .*; there is moment1, "):
+                read("momnet1")
+            with pytest.raises(KeyError) as caught:
+                read("nothing like it")
+            assert all(name in str(caught.value) for name in trace.names)
+
+    def test_a_parameter_is_said_to_be_one(self):
+        with pytest.raises(KeyError, match=r"'w' is a parameter: trace\['gradient'\]\['w'\]"):
+            self.recorded()["w"]
+        with pytest.raises(KeyError, match=r"trace\['norm of gradient'\]\['w'\]"):
+            self.recorded(probes=["norms"])["w"]
+
+    def test_a_table_is_a_dataframe(self):
+        with pytest.raises(AttributeError, match=r"no table\(\): trace.to_dataframe\(\)"):
+            self.recorded().table()
+        with pytest.raises(AttributeError, match="'Trace' object has no attribute 'losses'"):
+            _ = self.recorded().losses
+
+    def test_what_was_left_out_stands_in_the_repr(self):
+        trace = self.recorded(probes=[ol.probes.Values(elements=1), ol.probes.Norms()])
+        assert trace.left_out
+        assert repr(trace).endswith("; left out: 1, see .left_out>")
+        assert "left out" not in repr(self.recorded())
+
+    @pytest.mark.parametrize(
+        ("probes", "hint"),
+        [
+            (["activations"], r"Write probes=\[ol.probes.Activations\(\)\], and model=net."),
+            ("update ratio", r"Write probes=\[ol.probes.UpdateRatio\(\)\]."),
+            (["values", "metric"], r"Write probes=\[ol.probes.Metric\(name, f\)\]."),
+            ([ol.probes.Angle], r"Give an instance: probes=\[ol.probes.Angle\(\)\]."),
+            (["light"], "A set of probes stands alone: probes='light'."),
+            (["nothing like it"], r"got \['nothing like it'\].$"),
+            (3, "got 3.$"),
+        ],
+    )
+    def test_what_is_no_probe_gets_a_hint(self, probes, hint):
+        with pytest.raises(ValueError, match=hint):
+            self.recorded(probes=probes)

@@ -134,3 +134,65 @@ class TestPages:
         plain = browser_options()["styles"]
         with ol.viz.use_style("dark"):
             assert browser_options()["styles"] == plain
+
+
+class TestNotebooks:
+    """In a notebook with a dark theme figures are dark, without a word."""
+
+    @pytest.fixture
+    def themed(self, monkeypatch, tmp_path):
+        """Return a function that sets the theme of the notebook, as JupyterLab stores it."""
+        monkeypatch.setenv("JPY_SESSION_NAME", "/work/first.ipynb")
+        monkeypatch.setenv("JUPYTERLAB_SETTINGS_DIR", str(tmp_path))
+
+        def write(text):
+            folder = tmp_path / "@jupyterlab" / "apputils-extension"
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "themes.jupyterlab-settings").write_text(text, encoding="utf-8")
+
+        yield write
+        theme.choose(None)
+
+    def paper(self):
+        import optlab as ol
+
+        return ol.viz.schedule(ol.optimizer.lr.StepDecay(0.5, 3)).layout.paper_bgcolor
+
+    def test_figures_are_of_its_page(self, themed):
+        import io
+
+        from PIL import Image
+
+        import optlab as ol
+        from optlab.viz import renderers
+
+        assert self.paper() == theme.LIGHT["paper"]  # nothing was chosen yet
+        themed('{\n    // "theme": "JupyterLab Light"\n    "theme": "JupyterLab Dark"\n}')
+        assert self.paper() == theme.DARK["paper"]
+        image = Image.open(io.BytesIO(ol.viz.schedule_png(ol.optimizer.lr.StepDecay(0.5, 3))))
+        assert image.convert("RGB").getpixel((0, 0)) == (22, 26, 32)
+        shown = renderers.schedule.mimebundle(ol.optimizer.lr.StepDecay(0.5, 3))
+        layout = shown["application/vnd.plotly.v1+json"]["layout"]
+        assert layout["paper_bgcolor"] == theme.DARK["paper"]
+        themed('{"theme": "JupyterLab Light"}')
+        assert self.paper() == theme.LIGHT["paper"]
+
+    def test_what_is_chosen_in_a_cell_stands(self, themed):
+        import optlab as ol
+
+        themed('{"theme": "JupyterLab Dark High Contrast"}')
+        with ol.viz.use_style("light"):
+            assert self.paper() == theme.LIGHT["paper"]
+        assert self.paper() == theme.DARK["paper"]
+
+    @pytest.mark.parametrize(
+        "text", ['{"theme": "JupyterLab Dark", "adaptive-theme": true}', "{}", "", "\x00"]
+    )
+    def test_what_is_not_known_is_light(self, themed, text):
+        themed(text)
+        assert self.paper() == theme.LIGHT["paper"]
+
+    def test_pages_made_without_a_notebook_are_light(self, themed, monkeypatch):
+        themed('{"theme": "JupyterLab Dark"}')
+        monkeypatch.delenv("JPY_SESSION_NAME")
+        assert self.paper() == theme.LIGHT["paper"]

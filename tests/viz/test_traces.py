@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.viz.traces.view import quantity_curves, trace_view, traces_of
+from optlab.viz.style.results import traces_of
+from optlab.viz.traces.view import quantity_curves, trace_view
 
 
 def run(steps=20, **options):

@@ -18,6 +18,13 @@ from optlab.viz.protocols import ComparisonLike, ProblemLike
 from optlab.viz.style import layout
 from optlab.viz.style.labels import labeled, labeled_problem
 from optlab.viz.style.layout import Page
+from optlab.viz.style.results import (
+    check_paths,
+    comparison_of,
+    is_comparison,
+    is_trace,
+    traces_of,
+)
 from optlab.viz.style.text import race_headline
 from optlab.viz.views.curve_view import accuracy_view, loss_view
 from optlab.viz.views.map_view import has_map, map_view, styles_of
@@ -68,7 +75,12 @@ def surface_map(result: Any, *, width: int = 720, height: int = layout.HEIGHT) -
     >>> figure.layout.yaxis.scaleanchor  # equal scales: angles are true
     'x'
     """
-    comparison: ComparisonLike | None = labeled(result) if hasattr(result, "traces") else None
+    comparison: ComparisonLike | None = None
+    if is_comparison(result):
+        comparison = labeled(result)
+    elif is_trace(result) or isinstance(result, (dict, list, tuple)):
+        check_paths(traces_of(result, "surface_map"), "surface_map")
+        comparison = labeled(comparison_of(result, "surface_map"))
     problem: ProblemLike = labeled_problem(result) if comparison is None else comparison.problem
     page = map_page(comparison, width, height)
     [panel] = page.panels
@@ -96,12 +108,12 @@ def loss_curves(
     >>> loss_curves(comparison).layout.yaxis.type
     'log'
     """
-    return draw(_losses(labeled(comparison), width, height))
+    return draw(_losses(labeled(comparison_of(comparison, "loss_curves")), width, height))
 
 
 def race_scene(comparison: ComparisonLike, width: int, height: int) -> Scene:
     """Return the scene of a race."""
-    comparison = labeled(comparison)
+    comparison = labeled(comparison_of(comparison, "race"))
     accuracies = accuracy_view(comparison)
     on_map = has_map(comparison.problem)
     if not on_map and accuracies is None:

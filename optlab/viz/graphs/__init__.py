@@ -15,6 +15,7 @@ from optlab.viz.graphs import labels
 from optlab.viz.graphs.build import view_of
 from optlab.viz.graphs.result import GraphPicture
 from optlab.viz.graphs.variable_names import names_in
+from optlab.viz.style.results import refuse_runs
 from optlab.viz.style.text import format_bytes
 
 __all__ = ["GraphPicture", "graph"]
@@ -76,6 +77,10 @@ def graph(
     """
     if isinstance(max_nodes, bool) or not isinstance(max_nodes, int) or max_nodes < 2:
         raise ValueError(f"max_nodes must be a whole number of at least 2; got {max_nodes!r}.")
+    refuse_runs(
+        tensor, "graph",
+        "a run keeps no operations. Give the loss of one step: ol.viz.graph(loss).",
+    )  # fmt: skip
     called = names_in(sys._getframe(1)) if names is None else dict(names)
     found = graph_of(tensor, called)
     return GraphPicture(view_of(found, grad=grad, most=max_nodes), _table(found))

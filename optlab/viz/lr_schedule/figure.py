@@ -17,6 +17,7 @@ from optlab.viz.backends.plotly.draw import draw
 from optlab.viz.backends.scene import Scene, entries
 from optlab.viz.style import layout, theme
 from optlab.viz.style.geometry import Box, Floats, LabelPlacer, clip_line, spread, thin
+from optlab.viz.style.results import is_comparison, is_trace, traces_of
 from optlab.viz.style.text import format_number, join_names
 from optlab.viz.style.theme import Style
 from optlab.viz.views.curve_view import CurveEnd, CurvesView, SeriesView
@@ -44,8 +45,9 @@ def schedule(
 
     Parameters
     ----------
-    schedules : LRScheduler or dict
-        A schedule, or a dict of names and schedules. A list of rates can replace a schedule, such
+    schedules : LRScheduler, dict, Trace or Comparison
+        A schedule, or a dict of names and schedules. A trace can replace a schedule: the rates that
+        the run had; and so can a list of rates, such
         as ``plateau.preview(metrics)`` for one whose rates depend on measurements.
     steps : int, optional
         Number of rates; by default enough to show what the schedules do. A schedule that ends
@@ -139,16 +141,30 @@ def _by_name(schedules: Any) -> dict[str, Any]:
     """Return the schedules as a dict of names."""
     if isinstance(schedules, LRScheduler):
         return {type(schedules).__name__: schedules}
+    if is_trace(schedules) or is_comparison(schedules) or isinstance(schedules, (list, tuple)):
+        runs = traces_of(schedules, "viz.schedule")
+        return {name: _recorded(name, trace) for name, trace in runs.items()}
     if isinstance(schedules, Mapping) and schedules:
         for name in schedules:
             if not isinstance(name, str):
                 raise TypeError(f"the names of schedules are text; got {name!r}.")
-        return dict(schedules)
+        return {n: _recorded(n, x) if is_trace(x) else x for n, x in schedules.items()}
     raise TypeError(
         "viz.schedule takes a schedule, or a dict of names and schedules such as "
         "{'cosine': ol.optimizer.lr.CosineAnnealingDecay(0.5, T_max=100)}; got "
         f"{type(schedules).__name__}."
     )
+
+
+def _recorded(name: str, trace: Any) -> Floats:
+    """Return the rates of a run; one holds until the next that was recorded."""
+    rates = np.asarray(trace.learning_rate, dtype=np.float64)
+    if not len(rates) or not np.isfinite(rates).all():
+        raise ValueError(
+            f"the trace {name!r} has no learning rates: ol.record(optimizer) reads them with every "
+            "probe; trace.append(learning_rate=...) gives those of another library."
+        )
+    return np.repeat(rates, np.diff(trace.step, append=trace.step[-1] + 1))
 
 
 def _rates(given: dict[str, Any], steps: Any) -> dict[str, Floats]:

@@ -14,6 +14,7 @@ from optlab.viz.backends.matplotlib.draw import draw_png
 from optlab.viz.backends.plotly.draw import draw
 from optlab.viz.backends.scene import Axis, Line, Mark, Panel, Pen, Rule, Scene
 from optlab.viz.style import layout, theme
+from optlab.viz.style.results import refuse_runs
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,10 @@ _MOST_PIXELS = 18.0
 
 
 def _scene(schedule: Any, width: int, height: int) -> Scene:
+    refuse_runs(
+        schedule, "viz.recompute_schedule",
+        "a run keeps no order of layers. Give a schedule such as revolve(16, 4).",
+    )  # fmt: skip
     if not isinstance(schedule, Schedule):
         raise TypeError(
             "viz.recompute_schedule takes a Schedule of optlab.autograd.schedules, such as "

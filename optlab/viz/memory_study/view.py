@@ -22,6 +22,7 @@ from optlab.viz.memory_timeline.view import MIB, NAMES, first_to_fit
 from optlab.viz.style import layout, theme
 from optlab.viz.style.geometry import Box, Floats
 from optlab.viz.style.layout import Page, Panel
+from optlab.viz.style.results import refuse_runs
 from optlab.viz.style.text import format_bytes
 from optlab.viz.style.theme import Style
 
@@ -116,6 +117,10 @@ def recompute_view(
     study: Any, width: int, height: int | None, of: str = "recompute"
 ) -> RecomputeView:
     """Build the view of a memory study; `of` is the name of the function that was called."""
+    refuse_runs(
+        study, f"viz.{of}",
+        "it compares ways to run one step. Give ol.lab.memory_study(step).",
+    )  # fmt: skip
     if not hasattr(study, "front") or not hasattr(study, "rows"):
         raise TypeError(
             f"viz.{of} takes what ol.lab.memory_study(step) returned; got {type(study).__name__}. "

@@ -21,8 +21,9 @@ def memory(trace: Any, *, width: int = WIDTH, height: int = layout.HEIGHT) -> go
 
     Parameters
     ----------
-    trace : MemoryTrace
-        The result of `optlab.memory.report` or `optlab.memory.ledger`.
+    trace : MemoryTrace, Trace or Comparison
+        The result of `optlab.memory.report` or `optlab.memory.ledger`; or a recorded run with the
+        probe `Memory`, whose peak of each step is drawn.
 
     Examples
     --------
@@ -86,7 +87,7 @@ def _scene(view: MemoryView) -> Scene:
         for share in view.shares
     ]
     bytes_alive = Panel(
-        Axis(0.0, view.edges[-1], name="event", count=8, whole=True),
+        Axis(0.0, view.edges[-1], name=view.along, count=8, whole=True),
         Axis(0.0, view.top, name=view.unit, grid=True),
         marks, "Bytes alive", "by role, linear scale from zero",
     )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from optlab.trace.memory.tables import outside_note
 from optlab.viz.style import layout, theme
 from optlab.viz.style.geometry import Floats
 from optlab.viz.style.layout import Page, Panel
+from optlab.viz.style.results import are_runs, one_trace
 from optlab.viz.style.text import format_bytes
 from optlab.viz.style.theme import Area
 
@@ -80,6 +82,7 @@ class MemoryView:
     peak_side: str
     top: float
     shares: tuple[Share, ...]
+    along: str = "event"
 
     @property
     def phase_labels(self) -> tuple[tuple[float, str, str], ...]:
@@ -116,12 +119,15 @@ def memory_view(trace: Any, width: int, height: int, of: str = "memory") -> Memo
     Another trace than that of `optlab.memory` may say what it is: ``title``, ``names`` of its
     roles, the ``label`` of what it holds.
     """
+    if are_runs(trace):
+        trace = _MemoryOfSteps(one_trace(trace, f"viz.{of}", lambda run: bool(run.memory)))
     if not hasattr(trace, "by_operation") or not hasattr(trace, "during"):
-        of_step = f"Write ol.viz.{of}(ol.memory.report(step))."
-        of_study = "(A study of several ways is drawn by viz.recompute.)"
+        hint = "(A study of several ways is drawn by viz.recompute.)"
+        if callable(trace):
+            hint = f"Write ol.viz.{of}(ol.memory.report(step))."
         raise TypeError(
-            f"viz.{of} takes what ol.memory.report(step) or ol.memory.ledger() gave; got "
-            f"{type(trace).__name__}. " + (of_step if callable(trace) else of_study)
+            f"viz.{of} takes what ol.memory.report(step) or ol.memory.ledger() gave, or a trace "
+            f"with the probe Memory; got {type(trace).__name__}. {hint}"
         )
     if len(trace) < 2:
         raise ValueError(
@@ -171,7 +177,56 @@ def memory_view(trace: Any, width: int, height: int, of: str = "memory") -> Memo
         peak_side=peak_side,
         top=top,
         shares=_shares(trace, page.panels[1]),
+        along=getattr(trace, "along", "event"),
     )
+
+
+class _MemoryOfSteps:
+    """The bytes at the peak of each step of a run, as a memory trace with an event for each."""
+
+    title = "Memory of a run"
+    along = "step"
+    recomputed_operations = recomputed_bytes = 0
+
+    def __init__(self, trace: Any) -> None:
+        memory = trace.memory
+        if not memory:
+            raise ValueError(
+                f"the trace {trace.name!r} has no bytes. Record them: "
+                "ol.record(optimizer, probes=[ol.probes.Memory()]). Of one step, "
+                "ol.memory.report(step) has every event."
+            )
+        self.roles = tuple(memory)
+        rows = np.stack([np.asarray(memory[role]) for role in self.roles], axis=1)
+        self.during = np.concatenate([np.zeros_like(rows[:1]), rows])
+        self.total = self.during.sum(axis=1)
+        self.peak, self.peak_event = int(self.total.max()), int(self.total.argmax())
+        self.operation = ["", *(f"step {number}" for number in trace.step)]
+        self.phase = self.layer = [""] * len(self.operation)
+        first, last = format_bytes(int(self.total[1])), format_bytes(int(self.total[-1]))
+        self.headline = (
+            f"Highest in {self.operation[self.peak_event]}; {first} at the peak of the first step, "
+            f"{last} at that of the last."
+        )
+        self.note = (
+            f"{len(rows)} recorded steps, equally wide; heights are the most that was alive in "
+            "each. Arrays only; a view counts as what it is a view of, once."
+        )
+
+    def __len__(self) -> int:
+        return len(self.operation)
+
+    def by_operation(self) -> list[Any]:
+        """Return what is alive at the peak, by role."""
+        found = [
+            SimpleNamespace(
+                name=role, role=role, label=NAMES[role], nbytes=int(size), arrays=1, layers=(),
+                phase="",
+            )
+            for role, size in zip(self.roles, self.during[self.peak_event], strict=True)
+            if size
+        ]  # fmt: skip
+        return sorted(found, key=lambda one: -one.nbytes)
 
 
 def _unit_of(most: float) -> tuple[str, int]:
@@ -230,6 +285,8 @@ def first_to_fit(texts: Iterable[str], width: float, size: float = theme.FONT_TE
 
 def _headline(trace: Any, width: float) -> str:
     """Return a sentence on the arrays that make up the peak, as many as fit."""
+    if hasattr(trace, "headline"):
+        return first_to_fit([trace.headline], width)
     i, start = trace.peak_event, int(trace.total[0])
     layer = f" ({trace.layer[i]})" if trace.layer[i] else ""
     new = [one for one in trace.by_operation() if one.phase]
@@ -293,12 +350,15 @@ def _note(trace: Any, drawn: int) -> str:
         f"{count} events, equally wide; heights are the most that was alive on the way to each.",
         "Arrays only; a view counts as what it is a view of, once.",
     ]
+    own = getattr(trace, "note", None)
+    if own is not None:
+        said = [own]
     if drawn < len(trace) - 1:
         said.append(f"Drawn together to {drawn}, each time the highest.")
     again = trace.recomputed_operations
     if again:
         said.append(f"{again} operations ran again ({format_bytes(trace.recomputed_bytes)}).")
-    said += filter(None, [outside_note(trace)])
+    said += filter(None, [outside_note(trace) if own is None else ""])
     return " ".join(said)
 
 

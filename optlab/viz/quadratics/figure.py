@@ -8,15 +8,19 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from optlab.lab.quadratics import closed_form
+from optlab.optimizer import SGD, Momentum
 from optlab.viz.backends.matplotlib.draw import draw_png
 from optlab.viz.backends.plotly.draw import draw
 from optlab.viz.backends.scene import Axis, Line, Mark, Marker, Panel, Pen, Points, Scene, Text
 from optlab.viz.style import layout, theme
 from optlab.viz.style.geometry import Floats, spread
+from optlab.viz.style.results import are_runs, one_trace
 from optlab.viz.style.text import format_number
 
 WIDTH, HEIGHT = 760, 400
 _LOWEST = 1e-14
+_RULES: dict[Any, Any] = {"SGD": SGD, "Momentum": Momentum}
 _MOST_DOTS = 60
 
 
@@ -26,8 +30,9 @@ def modes(result: Any, *, width: int = WIDTH, height: int = HEIGHT) -> go.Figure
 
     Parameters
     ----------
-    result : ClosedForm
-        The result of `optlab.lab.closed_form`.
+    result : ClosedForm, Trace or Comparison
+        The result of `optlab.lab.closed_form`; or a run of SGD or Momentum on a quadratic in a
+        comparison, for which it is computed.
 
     Examples
     --------
@@ -59,7 +64,45 @@ def modes_png(
     return draw_png(_scene(result, width, height), scale)
 
 
+def _closed_form(given: Any) -> Any:
+    """Return the closed form of a run.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If something else was given, or the trace lacks what the formula needs.
+    """
+    if not are_runs(given):
+        if not hasattr(given, "modes"):
+            raise TypeError(
+                "modes takes what ol.lab.closed_form(problem, optimizer) gave, or a run of SGD or "
+                f"Momentum on a quadratic; got {type(given).__name__}."
+            )
+        return given
+    trace = one_trace(given, "modes", lambda run: run.settings.get("class") in _RULES)
+    kind = trace.settings.get("class")
+    if kind not in _RULES:
+        raise ValueError(
+            f"the formula needs SGD or Momentum; the trace {trace.name!r} is of {kind}."
+        )
+    if trace.problem is None or trace.origin is None or trace.optimizer is None:
+        raise ValueError(
+            "the formula needs problem, start and optimizer of the run, which the trace "
+            f"{trace.name!r} does not know: only runs of ol.compare do, until they are saved. Give "
+            "ol.lab.closed_form(problem, optimizer, start)."
+        )
+    if trace.optimizer.schedule is not None or trace.optimizer.decay_and_clip != (None, None):
+        raise ValueError(
+            f"the formula needs one learning rate, and {kind} without weight_decay and grad_clip; "
+            f"the trace {trace.name!r} is of {trace.optimizer!r}."
+        )
+    settings = {name: x for name, x in trace.settings.items() if name != "class"}
+    optimizer = _RULES[kind](**settings)
+    return closed_form(trace.problem, optimizer, trace.origin[0], len(trace))
+
+
 def _scene(result: Any, width: int, height: int) -> Scene:
+    result = _closed_form(result)
     path = result.computed()
     distances = np.abs((path - result.minimum) @ result.axes)
     count, last = len(result.curvatures), len(result.modes) - 1

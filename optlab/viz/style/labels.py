@@ -11,7 +11,7 @@ _MOST = 48  # letters of a name in a legend
 _MOST_OF_TITLE = 80
 
 
-class _Renamed:
+class Renamed:
     """A result with some attributes replaced; the others are those of the result."""
 
     def __init__(self, result: Any, **replaced: Any) -> None:
@@ -25,21 +25,16 @@ class _Renamed:
         return len(self._result)
 
 
-def labeled(comparison: Any, *, markup: bool = False) -> Any:
+def labeled(comparison: Any) -> Any:
     """Return a comparison whose names and title are short, printable lines.
 
     Parameters
     ----------
     comparison : ComparisonLike
         Returned unchanged if all its names are such lines.
-    markup : bool
-        Escape what plotly would read as a tag, an entity or a placeholder.
     """
-    names = {
-        name: _escaped(line, markup)
-        for name, line in unique_lines(comparison.traces, _MOST).items()
-    }
-    problem = labeled_problem(comparison.problem, markup=markup)
+    names = unique_lines(comparison.traces, _MOST)
+    problem = labeled_problem(comparison.problem)
     if problem is comparison.problem and all(name == line for name, line in names.items()):
         return comparison
 
@@ -49,39 +44,35 @@ def labeled(comparison: Any, *, markup: bool = False) -> Any:
     replaced = {
         "problem": problem,
         "traces": {
-            line: _Renamed(comparison.traces[name], name=line) for name, line in names.items()
+            line: Renamed(comparison.traces[name], name=line) for name, line in names.items()
         },
         "final_loss": renamed(comparison.final_loss),
         "accuracy": renamed(comparison.accuracy),
     }
     if hasattr(comparison, "styles"):
         replaced["styles"] = renamed(comparison.styles)
-    return _Renamed(comparison, **replaced)
+    return Renamed(comparison, **replaced)
 
 
-def labeled_problem(problem: Any, *, markup: bool = False) -> Any:
+def labeled_problem(problem: Any) -> Any:
     """Return a problem whose title is a short, printable line."""
-    title = _escaped(one_line(str(problem.title), _MOST_OF_TITLE), markup)
-    return problem if title == problem.title else _Renamed(problem, title=title)
+    title = one_line(str(problem.title), _MOST_OF_TITLE)
+    return problem if title == problem.title else Renamed(problem, title=title)
 
 
-def labeled_trace(trace: Any, *, markup: bool = False) -> Any:
+def labeled_trace(trace: Any) -> Any:
     """Return a trace whose name, and the title of whose problem, are short, printable lines."""
     name = getattr(trace, "name", None)
     if not isinstance(name, str):
         return trace
     problem = getattr(trace, "problem", None)
-    shown = None if problem is None else labeled_problem(problem, markup=markup)
-    line = _escaped(one_line(name, _MOST), markup)
+    shown = None if problem is None else labeled_problem(problem)
+    line = one_line(name, _MOST)
     if line == name and shown is problem:
         return trace
-    return _Renamed(trace, name=line, problem=shown)
+    return Renamed(trace, name=line, problem=shown)
 
 
 def escaped(text: str) -> str:
     """Return a text as plotly shows it: no tag, no entity, no placeholder."""
     return escape(text, quote=False).replace("%{", "% {")
-
-
-def _escaped(line: str, markup: bool) -> str:
-    return escaped(line) if markup else line

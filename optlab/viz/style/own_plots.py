@@ -20,7 +20,7 @@ class UsedStyle:
         "light" or "dark".
     """
 
-    def __init__(self, scheme: str, before: dict[str, Any], scheme_before: str) -> None:
+    def __init__(self, scheme: str, before: dict[str, Any], scheme_before: str | None) -> None:
         self.scheme = scheme
         self._before = before
         self._scheme_before = scheme_before
@@ -31,7 +31,7 @@ class UsedStyle:
 
         settings: Any = matplotlib.rcParams
         settings.update(self._before)
-        theme.use_scheme(self._scheme_before)
+        theme.choose(self._scheme_before)
 
     def __enter__(self) -> UsedStyle:
         return self
@@ -51,8 +51,9 @@ class UsedStyle:
 def use_style(scheme: str = "light") -> UsedStyle:
     """Give your own matplotlib plots the style of optlab's figures, on a light or a dark page.
 
-    The figures of optlab, plotly's and the static ones, are drawn for the same page from then on: a
-    figure cannot see the page that it will stand on, so in a dark JupyterLab it has to be told.
+    The figures of optlab, plotly's and the static ones, are drawn for the same page from then on.
+    Without it they are dark in a notebook whose theme was set to a dark one, as far as the settings
+    are on the kernel's machine, and light elsewhere: a figure cannot see the page it stands on.
 
     Parameters
     ----------
@@ -81,8 +82,8 @@ def use_style(scheme: str = "light") -> UsedStyle:
         raise ValueError(f'scheme must be "light" or "dark"; got {scheme!r}.')
     import matplotlib
 
-    before_scheme = theme.scheme()
-    theme.use_scheme(scheme)
+    before_scheme = theme.scheme() if theme.is_chosen() else None
+    theme.choose(scheme)
     wanted = _settings()
     settings: Any = matplotlib.rcParams
     before = {name: settings[name] for name in wanted}

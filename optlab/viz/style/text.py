@@ -12,6 +12,7 @@ from optlab.backend.memory.sizes import in_words
 from optlab.backend.text import and_list
 from optlab.viz.protocols import ComparisonLike, TraceLike
 from optlab.viz.style.labels import labeled
+from optlab.viz.style.results import comparison_of
 
 _MOST_LETTERS = 70  # of names in a headline
 
@@ -152,11 +153,12 @@ def race_conditions(comparison: ComparisonLike) -> str:
         kind = _kind(trace)
         rates.append(f"{name}{f' ({kind})' if kind != name else ''} {format_rate(trace)}")
     start = start_of(comparison) if comparison.problem.kind == "surface" else None
+    if getattr(comparison, "apart", False):
+        return f"Recorded apart: starts, steps and seeds may differ. Rates: {', '.join(rates)}."
+    seed = "" if comparison.seed is None else f", seed {comparison.seed}"
     if len(rates) == 1:
         origin = "" if start is None else f" from {format_point(start)}"
-        return (
-            f"{comparison.steps} steps{origin}, seed {comparison.seed}. Learning rate: {rates[0]}."
-        )
+        return f"{comparison.steps} steps{origin}{seed}. Learning rate: {rates[0]}."
     return (
         f"Same start{f' {format_point(start)}' if start is not None else ''}, "
         f"same {comparison.steps} steps, same seed ({comparison.seed}). "
@@ -220,6 +222,8 @@ def race_headline(comparison: ComparisonLike) -> str:
     accuracy = _finished(comparison, comparison.accuracy)
     measured = accuracy or _finished(comparison, comparison.final_loss)
     after = f"After {comparison.steps} steps"
+    if getattr(comparison, "apart", False):
+        after = "At the end of each run"
     if not measured:
         return "No run finished."
     if len(measured) == 1 and len(comparison.traces) == 1:
@@ -263,7 +267,7 @@ def summary(comparison: ComparisonLike) -> str:
 
     The text alternative of the figure, for screen readers and for terminals.
     """
-    comparison = labeled(comparison)
+    comparison = labeled(comparison_of(comparison, "summary"))
     said = [f"{comparison.problem.title}.", race_headline(comparison)]
     said += filter(None, [_runner_up(comparison)])
     for name, trace in comparison.traces.items():

@@ -51,6 +51,24 @@ LIGHT: Final = {
 """The colors of a light page, by name."""
 
 _dark = False
+_chosen = False  # by `use_style`
+
+
+def choose(name: str | None) -> None:
+    """Fix the page, whatever page the notebook has; None lets figures follow the notebook again.
+
+    Parameters
+    ----------
+    name : "light", "dark" or None
+    """
+    global _chosen
+    _chosen = name is not None
+    use_scheme(name or "light")
+
+
+def is_chosen() -> bool:
+    """Return whether the page was fixed."""
+    return _chosen
 
 
 def use_scheme(name: str) -> None:

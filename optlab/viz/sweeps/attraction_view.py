@@ -11,6 +11,7 @@ from optlab.viz.protocols import BasinsLike
 from optlab.viz.style import layout, theme
 from optlab.viz.style.geometry import Floats
 from optlab.viz.style.layout import Page
+from optlab.viz.style.results import refuse_runs
 from optlab.viz.style.text import format_number, format_percent, format_point
 
 #: Shades of a color: the fastest starts have the first.
@@ -68,6 +69,10 @@ class AttractionView:
 
 def attraction_view(basins: BasinsLike, width: int, height: int) -> AttractionView:
     """Return the view of basins."""
+    refuse_runs(
+        basins, "basins",
+        "each of its points is a run. Give ol.basins(problem, optimizer).",
+    )  # fmt: skip
     basin, arrival = basins.basin, basins.arrival
     flat = len(basins.axes) == 2
     hues = _hues(basin, len(basins.minima)) if len(basins.minima) else np.empty(0, int)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
+from optlab.lab.lr_range import RateRange
 from optlab.viz.backends.matplotlib.draw import draw_png
 from optlab.viz.backends.plotly.draw import draw
 from optlab.viz.backends.scene import Axis, Line, Mark, Marker, Panel, Pen, Points, Scene, decades
 from optlab.viz.style import layout, theme
 from optlab.viz.style.geometry import Box, Floats, clip_line
+from optlab.viz.style.results import are_runs, one_trace
 from optlab.viz.style.text import format_number
 
 WIDTH, HEIGHT = 700, 400
+_SMOOTHING = 0.9  # of the losses of runs, as of lr_range_test
 
 
 @layout.documented
@@ -23,8 +27,8 @@ def rate_range(result: Any, *, width: int = WIDTH, height: int = HEIGHT) -> go.F
 
     Parameters
     ----------
-    result : RateRange
-        The result of `optlab.lab.lr_range_test`.
+    result : RateRange, Trace or Comparison
+        The result of `optlab.lab.lr_range_test`; or a recorded run whose rate grows at every step.
 
     Examples
     --------
@@ -56,7 +60,50 @@ def rate_range_png(
     return draw_png(_scene(result, width, height), scale)
 
 
+def _range_of(given: Any) -> Any:
+    """Return the range test of a run whose rate grows.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If something else was given, or the rate does not grow.
+    """
+    if not are_runs(given):
+        if not hasattr(given, "suggestion"):
+            raise TypeError(
+                "rate_range takes what ol.lab.lr_range_test(problem, optimizer) gave, or a trace "
+                f"of a run whose rate grows at every step; got {type(given).__name__}."
+            )
+        return given
+    trace = one_trace(given, "rate_range", _grows)
+    if not _grows(trace):
+        raise ValueError(
+            "rate_range draws a run whose rate grows at every step, and that of the trace "
+            f"{trace.name!r} does not. Give ol.lab.lr_range_test(problem, optimizer), or record a "
+            "run with a schedule such as ol.optimizer.lr.LambdaDecay(1e-5, lambda n: 1.1**n)."
+        )
+    seen = np.isfinite(trace.loss)
+    if seen.sum() < 2:
+        raise ValueError(
+            f"the trace {trace.name!r} has no losses, which rate_range draws: backward() has to "
+            "run inside ol.record(optimizer)."
+        )
+    rates, loss = trace.learning_rate[seen], trace.loss[seen]
+    smoothing = 0.0 if getattr(trace.problem, "kind", "") == "surface" else _SMOOTHING
+    kept = smoothing ** np.arange(len(loss))
+    means = np.convolve(loss, (1 - smoothing) * kept)[: len(loss)] / (1 - smoothing * kept)
+    problem: Any = trace.problem or SimpleNamespace(title=f"the run {trace.name}")
+    optimizer: Any = type(str(trace.settings.get("class", trace.name)), (), {})()
+    steps = len(loss) + (trace.stopped is not None)
+    return RateRange(problem, optimizer, rates, loss, means, steps, smoothing)
+
+
+def _grows(trace: Any) -> bool:
+    return len(trace) > 1 and bool((np.diff(trace.learning_rate) > 0).all())
+
+
 def _scene(result: Any, width: int, height: int) -> Scene:
+    result = _range_of(result)
     # Losses of networks are of one size; those of surfaces span decades.
     positive = bool((result.loss > 0).all() and (result.smoothed > 0).all())
     linear = not positive or result.loss.max() / result.loss.min() < 50

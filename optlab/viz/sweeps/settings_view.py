@@ -12,6 +12,7 @@ from optlab.viz.protocols import SweepLike
 from optlab.viz.style import layout
 from optlab.viz.style.geometry import Floats
 from optlab.viz.style.layout import Page
+from optlab.viz.style.results import refuse_runs
 from optlab.viz.style.text import format_number, format_point
 
 #: Added before the logarithm, so that a run that reaches the minimum has a color.
@@ -91,6 +92,10 @@ def settings_view(
     ValueError
         If x or y is no setting with several values.
     """
+    refuse_runs(
+        sweep, "heatmap",
+        "each of its cells is a run. Give ol.sweep(problem, optimizer_class, settings).",
+    )  # fmt: skip
     axes = {name: list(values) for name, values in sweep.axes.items()}
     loss = np.asarray(sweep.final_loss, dtype=float)
     across, up = _chosen(axes, x, y)

@@ -13,7 +13,9 @@ from optlab.viz.backends.panels import curves_panel
 from optlab.viz.backends.plotly.draw import draw
 from optlab.viz.backends.scene import Scene, entries
 from optlab.viz.style import layout
-from optlab.viz.traces.view import Curve, TraceView, page_of, trace_view, traces_of
+from optlab.viz.style.labels import labeled_trace
+from optlab.viz.style.results import one_trace, traces_of
+from optlab.viz.traces.view import Curve, TraceView, page_of, trace_view
 
 
 @layout.documented
@@ -173,9 +175,8 @@ def _influence_view(
     width: int,
     height: int,
 ) -> TraceView:
-    [(name, _)] = traces_of(trace, "influence").items()
-    if not hasattr(trace, "influence"):
-        raise TypeError("influence takes one trace.")
+    trace = one_trace(trace, "influence")
+    name = labeled_trace(trace).name
     found = dict(trace.influence(step, direction).items())
     if parameter is None and len(found) > 1:
         raise ValueError(f"choose parameter=... out of {', '.join(found)}.")

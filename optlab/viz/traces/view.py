@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +10,6 @@ import numpy as np
 
 from optlab.viz.style import layout, theme
 from optlab.viz.style.geometry import Box, Floats, clip_line, spread, thin
-from optlab.viz.style.labels import labeled_trace
 from optlab.viz.style.layout import Page
 from optlab.viz.style.text import format_number
 from optlab.viz.style.theme import Style
@@ -40,42 +39,6 @@ class TraceView:
 
 #: A curve: steps and values.
 Curve = tuple[Floats, Floats]
-
-
-def traces_of(given: Any, what: str) -> dict[str, Any]:
-    """Return traces by their names: of one, several, or a comparison.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If something else was given, or nothing was recorded.
-    """
-    if hasattr(given, "traces"):
-        given = given.traces
-    if hasattr(given, "learning_rate") and hasattr(given, "steps"):
-        given = [given]
-    named: Iterable[tuple[str | None, Any]]
-    if isinstance(given, Mapping):
-        named = [(str(name), x) for name, x in given.items()]
-    elif isinstance(given, (list, tuple)):
-        named = [(None, x) for x in given]
-    else:
-        named = [(None, given)]
-    found: dict[str, Any] = {}
-    for own, x in named:
-        if not (hasattr(x, "learning_rate") and hasattr(x, "steps") and hasattr(x, "norms")):
-            raise TypeError(
-                f"{what} takes a trace (what ol.record gave, or race['name'] of ol.compare), a "
-                f"list or dict of traces, or a comparison; got {type(x).__name__}."
-            )
-        shown = labeled_trace(x)
-        name, count = own or shown.name, 2
-        while name in found:
-            name, count = f"{own or shown.name} ({count})", count + 1
-        found[name] = x
-    if not found:
-        raise ValueError(f"{what} needs at least one trace.")
-    return found
 
 
 def quantity_curves(
@@ -128,8 +91,8 @@ def _arrays(trace: Any, quantity: str, name: str) -> dict[str, tuple[Any, Any]]:
         return {p: (steps, a) for p, a in trace.norms[kind].items()}
     if quantity not in trace.names:
         raise ValueError(
-            f"{name} has no {quantity!r}; recorded were {', '.join(trace.names)}. Other quantities "
-            "need their probes: ol.record(optimizer, probes=[ol.probes...])."
+            f"{name} has no {quantity!r}; recorded were {', '.join(trace.names)}. "
+            f"{_how_to_record(quantity, trace)}"
         )
     steps, values = trace.steps(quantity), trace[quantity]
     parts = dict(values.items()) if hasattr(values, "items") else {"": values}
@@ -139,6 +102,28 @@ def _arrays(trace: Any, quantity: str, name: str) -> dict[str, tuple[Any, Any]]:
         elif array.dtype.kind not in "biuf" or len(array) != len(steps):
             raise ValueError(f"{quantity} of {name} is not a quantity over the steps.")
     return {of: (steps, array) for of, array in parts.items()}
+
+
+#: The probes that record quantities, by the beginnings of their names.
+_PROBES = {
+    "norm of": "Norms()", "angle": "Angle()", "update ratio": "UpdateRatio()",
+    "effective rate": "EffectiveRate()", "noise": "GradientNoise()", "signal": "GradientNoise()",
+    "histogram": "Histogram()", "projection": "Projection(k=2)", "pca": "PCA(k=2)",
+    "snapshot": "Snapshots(every=100)", "activation": "Activations()", "time ": "Time()",
+    "sharpness": "Curvature(loss)", "hessian trace": "Curvature(loss, samples=10)",
+    "memory": "Memory()", "parameter": "Values()", "gradient": "Values()", "update": "Values()",
+}  # fmt: skip
+
+
+def _how_to_record(quantity: str, trace: Any) -> str:
+    """Return how a quantity is recorded that a trace does not have."""
+    probe = next((probe for begin, probe in _PROBES.items() if quantity.startswith(begin)), None)
+    if probe is None and quantity in {*trace.slots, *trace.terms, *trace.norms}:
+        probe = "Values()"
+    if probe is None:
+        probe = f"Metric({quantity!r}, f)"
+    model = "model=net, " if probe == "Activations()" else ""
+    return f"Record it: ol.record(optimizer, {model}probes=[ol.probes.{probe}])."
 
 
 def trace_view(

@@ -201,7 +201,8 @@ def _losses(
     minimum = None if network else comparison.problem.minimum_value
     raw = {}
     for name, trace in comparison.traces.items():
-        count = len(trace.loss) + (0 if network else 1)
+        surface = comparison.problem.kind == "surface"  # its loss after the last step is known
+        count = len(trace.loss) + (1 if surface else 0)
         taken, values = visited(trace, comparison.final_loss.get(name, math.nan), count)
         raw[name] = _evaluated(comparison, name, taken), values
     scale, base, title, note = loss_scale([values for _, values in raw.values()], minimum)

@@ -11,7 +11,6 @@ from optlab.viz.backends.panels import curves_panel, map_panel
 from optlab.viz.backends.plotly.draw import draw
 from optlab.viz.backends.scene import Scene, entries
 from optlab.viz.style import layout
-from optlab.viz.style.labels import labeled_trace
 from optlab.viz.views.map_view import styles_of
 from optlab.viz.weight_averages.view import AVERAGE, LOOKAHEAD, AverageView, average_view
 
@@ -46,7 +45,7 @@ def lookahead(
     >>> lookahead(race["LookAhead"]).layout.title.text
     '<b>LookAhead around SGD on Rosenbrock valley</b>'
     """
-    return draw(_scene(average_view(labeled_trace(trace), LOOKAHEAD, note, width, height)))
+    return draw(_scene(average_view(trace, LOOKAHEAD, note, width, height)))
 
 
 @layout.documented
@@ -72,7 +71,7 @@ def lookahead_png(
     >>> lookahead_png(ol.compare("rosenbrock", {"slow": slow}, steps=20)["slow"])[:4]
     b'\x89PNG'
     """
-    view = average_view(labeled_trace(trace), LOOKAHEAD, note, width, height)
+    view = average_view(trace, LOOKAHEAD, note, width, height)
     return draw_png(_scene(view), scale)
 
 
@@ -106,7 +105,7 @@ def averages(
     >>> figure.layout.title.text
     '<b>ExponentialMovingAverage around SGD on Rosenbrock valley</b>'
     """
-    return draw(_scene(average_view(labeled_trace(trace), AVERAGE, note, width, height)))
+    return draw(_scene(average_view(trace, AVERAGE, note, width, height)))
 
 
 def averages_png(
@@ -118,7 +117,7 @@ def averages_png(
     scale: float = 1.0,
 ) -> bytes:
     """Draw a run with averaged weights as a PNG image; arguments as for `lookahead_png`."""
-    view = average_view(labeled_trace(trace), AVERAGE, note, width, height)
+    view = average_view(trace, AVERAGE, note, width, height)
     return draw_png(_scene(view), scale)
 
 

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from optlab.viz.style import layout, theme
 from optlab.viz.style.geometry import Floats
+from optlab.viz.style.labels import labeled_trace
 from optlab.viz.style.layout import Page
+from optlab.viz.style.results import one_trace
 from optlab.viz.style.text import format_number, format_rate, wrapper_settings
 from optlab.viz.style.theme import Style
 from optlab.viz.views.curve_view import CurvesView, axis_note, loss_view
@@ -23,16 +25,17 @@ _LEAST_GAP = 5  # pixels between two vertical lines: closer ones would merge
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of averaged weights: its slot, its distance term, and the names in the legend."""
+    """One kind of averaged weights: its function, slot, distance, and names in the legend."""
 
+    what: str
     slot: str
     apart: str
     moving: str
     following: str
 
 
-LOOKAHEAD = Kind("slow", "lead", "fast path", "slow path")
-AVERAGE = Kind("average", "lag", "path", "average")
+LOOKAHEAD = Kind("lookahead", "slow", "lead", "fast path", "slow path")
+AVERAGE = Kind("averages", "average", "lag", "path", "average")
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,7 @@ class AverageView:
 
 def average_view(trace: Any, kind: Kind, note: str, width: int, height: int) -> AverageView:
     """Build the view of a trace; raise if it is not a trace of that kind."""
+    trace = labeled_trace(one_trace(trace, kind.what, lambda run: _has(run, kind)))
     _check(trace, kind)
     if not isinstance(note, str):
         raise TypeError(f"note is text; got {type(note).__name__}.")
@@ -123,24 +127,28 @@ def average_view(trace: Any, kind: Kind, note: str, width: int, height: int) -> 
 
 
 def _check(trace: Any, kind: Kind) -> None:
-    if not hasattr(trace, "slots") or not hasattr(trace, "settings"):
-        raise TypeError(
-            "give one trace: what ol.record gave, or race['name'] of ol.compare; got "
-            f"{type(trace).__name__}."
-        )
     if not len(trace):
         raise ValueError(f"the trace {trace.name!r} has no steps to draw.")
-    if kind.slot not in trace.slots and f"slot {kind.slot}" not in _norms(trace):
+    settings = trace.settings
+    wrapped = settings.get("class") == "LookAhead" if kind is LOOKAHEAD else "average" in settings
+    if not _has(trace, kind) and not wrapped:
         how = "ol.optimizer.LookAhead(optimizer)"
         if kind is AVERAGE:
             how = "ol.optimizer.ExponentialMovingAverage.around(optimizer)"
         raise ValueError(
             f"the trace {trace.name!r} has no {kind.slot} weights: record a run of {how}."
         )
+    apart = kind.apart in trace.terms or f"term {kind.apart}" in trace._groups("norm ")
+    if not _has(trace, kind) or not apart:
+        raise ValueError(
+            f"the trace {trace.name!r} has no {kind.apart!r}, the distance from the {kind.slot} "
+            "weights. Record it: ol.record(optimizer, probes=[ol.probes.Values()]), or, of large "
+            "parameters, probes=[ol.probes.Norms()]."
+        )
 
 
-def _norms(trace: Any) -> Any:
-    return trace._groups("norm ")
+def _has(trace: Any, kind: Kind) -> bool:
+    return kind.slot in trace.slots or f"slot {kind.slot}" in trace._groups("norm ")
 
 
 def _pair(trace: Any, kind: Kind, *, stairs: bool) -> _Pair:
