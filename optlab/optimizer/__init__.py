@@ -35,6 +35,7 @@ from optlab.optimizer.wrappers import (
     ExponentialMovingAverage,
     LookAhead,
     ModelAverage,
+    PipelineOptimizer,
     RecomputeOptimizer,
 )
 
@@ -62,6 +63,7 @@ __all__ = [
     "Muon",
     "NAdam",
     "Optimizer",
+    "PipelineOptimizer",
     "RAdam",
     "RMSProp",
     "RecomputeOptimizer",
