@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from optlab.parallel.errors import DeadlockError, RankError, StalledError
+from optlab.backend.rank_errors import DeadlockError, RankError, StalledError
 
 #: MPICH's values; those of the MPI that is loaded are understood, too.
 ANY_SOURCE, ANY_TAG, PROC_NULL, UNDEFINED = -2, -1, -1, -32766

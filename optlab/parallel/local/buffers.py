@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.parallel.errors import CommunicationError
+from optlab.backend.rank_errors import CommunicationError
 
 #: MPI's operations as functions of objects, and of arrays.
 _OPERATIONS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]] = {

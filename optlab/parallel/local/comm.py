@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.parallel.errors import CommunicationError, RankError
+from optlab.backend.rank_errors import CommunicationError, RankError
 from optlab.parallel.local.board import (
     ANY_SOURCE,
     ANY_TAG,
@@ -55,6 +55,8 @@ class LocalComm:
         self._place = place
         self._calls = 0
         self.rank, self.size = rank, len(ranks)
+        #: Waits end by themselves: see `optlab.backend.exchange`.
+        self.has_deadlines = True
         self.name = "LOCAL_WORLD" if place == () else ""
 
     def Get_rank(self) -> int:
@@ -273,7 +275,7 @@ class LocalComm:
         """Fill the root's array with the sum, or another combination, of all ranks' arrays."""
         self._check_root(root, "Reduce")
         target = flat_view(recvbuf, "Reduce", writable=True) if self.rank == root else None
-        own = target if is_in_place(sendbuf) else flat_view(sendbuf, "Reduce")
+        own: Any = target if is_in_place(sendbuf) else flat_view(sendbuf, "Reduce")
         combine = operation(op, of_arrays=True)
         given = self._together("Reduce", own.copy(), root)
         if self.rank == root:
@@ -389,7 +391,7 @@ class LocalComm:
         else:
             tag = ANY_TAG
         if source in _any("ANY_SOURCE", ANY_SOURCE):
-            of, named, others = ANY_SOURCE, "any", [r for r in self._ranks]
+            of, named, others = ANY_SOURCE, "any", list(self._ranks)
             others.remove(self._ranks[self.rank])
         else:
             self._check_rank(source, call, "source")
@@ -502,6 +504,9 @@ class LocalComm:
     def __repr__(self) -> str:
         return f"<LocalComm: rank {self.rank} of {self.size}>"
 
+    def __deepcopy__(self, memo: Any) -> LocalComm:
+        return self
+
     def __reduce__(self) -> Any:
         raise TypeError("a communicator belongs to its rank, and cannot be sent or saved.")
 
@@ -511,7 +516,7 @@ def _any(name: str, own: int) -> set[int]:
     return {own, getattr(mpi(), name, own)}
 
 
-def _is_null(rank: int) -> bool:
+def _is_null(rank: Any) -> bool:
     return rank in _any("PROC_NULL", PROC_NULL)
 
 

@@ -95,7 +95,9 @@ class Request:
     @staticmethod
     def Waitall(requests: Iterable[Request], statuses: Any = None) -> bool:
         """Wait for all; return True."""
-        return all([one.Wait() for one in requests])
+        for one in requests:
+            one.Wait()
+        return True
 
 
 class SendRequest(Request):

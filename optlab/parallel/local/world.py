@@ -6,7 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from optlab.parallel.errors import RankError
+from optlab.backend.exchange import simulated
+from optlab.backend.rank_errors import RankError
 from optlab.parallel.local.board import Board
 from optlab.parallel.local.comm import LocalComm
 from optlab.parallel.local.modes import Modes
@@ -95,6 +96,7 @@ class LocalWorld:
         def work(rank: int) -> None:
             board.begin(rank)
             comm = LocalComm(board, ranks, rank, self.buffered, ())
+            simulated.set(comm)  # in this thread's own context
             how = "has ended"
             try:
                 results[rank] = modes.inside(function, comm, *args, **kwargs)

@@ -18,6 +18,8 @@ class CommunicationError(RuntimeError):
     MPI_ERR_RANK
     """
 
+    __module__ = "optlab.parallel"
+
     def __init__(self, message: str, kind: str = "MPI_ERR_OTHER") -> None:
         super().__init__(message)
         self.kind = kind
@@ -32,6 +34,8 @@ class RankError(RuntimeError):
         The rank that failed, counted in the whole world; None if no single one did.
     """
 
+    __module__ = "optlab.parallel"
+
     def __init__(self, message: str, rank: int | None = None) -> None:
         super().__init__(message)
         self.rank = rank
@@ -40,6 +44,10 @@ class RankError(RuntimeError):
 class DeadlockError(RankError):
     """Every rank waits for another; the message says who waits for whom, in which call."""
 
+    __module__ = "optlab.parallel"
+
 
 class StalledError(RankError):
     """A rank did not answer before the deadline of those that wait for it."""
+
+    __module__ = "optlab.parallel"
