@@ -13,6 +13,7 @@ from optlab.optimizer.adamax import Adamax
 from optlab.optimizer.adamw import AdamW
 from optlab.optimizer.asgd import ASGD
 from optlab.optimizer.decayed_adagrad import DecayedAdagrad
+from optlab.optimizer.dgc import DGCMomentum
 from optlab.optimizer.dpsgd import Dpsgd
 from optlab.optimizer.ftrl import Ftrl
 from optlab.optimizer.lamb import Lamb
@@ -50,6 +51,7 @@ __all__ = [
     "AdamW",
     "Adamax",
     "Averaged",
+    "DGCMomentum",
     "DecayedAdagrad",
     "Dpsgd",
     "ExponentialMovingAverage",
