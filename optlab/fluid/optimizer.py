@@ -18,6 +18,7 @@ from optlab.fluid.wrappers import (
     ExponentialMovingAverage,
     LookaheadOptimizer,
     ModelAverage,
+    PipelineOptimizer,
     RecomputeOptimizer,
 )
 from optlab.nn.clip import ClipGradByNorm
@@ -368,6 +369,7 @@ __all__ = [
     "ModelAverageOptimizer",
     "Momentum",
     "MomentumOptimizer",
+    "PipelineOptimizer",
     "RMSProp",
     "RMSPropOptimizer",
     "Recompute",
@@ -376,16 +378,8 @@ __all__ = [
 ]
 
 
-_INSTEAD = {
-    "PipelineOptimizer": (
-        "optlab does not part a model among devices. Use the inner optimizer, fluid.optimizer.SGD; "
-        "for less memory RecomputeOptimizer."
-    ),
-}
-
-
 def __getattr__(name: str) -> object:
-    raise no_such_name("optlab.fluid.optimizer", name, __all__, _INSTEAD)
+    raise no_such_name("optlab.fluid.optimizer", name, __all__, {})
 
 
 def __dir__() -> list[str]:

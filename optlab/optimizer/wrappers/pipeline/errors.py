@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from optlab.backend.rank_errors import RankError, StalledError
 
-class SectionError(RuntimeError):
+
+class SectionError(RankError):
     """A section has failed, which ended the others; ``__cause__`` is its error.
 
     Attributes
@@ -12,10 +14,10 @@ class SectionError(RuntimeError):
         The section that failed; None if no single one did.
     """
 
-    def __init__(self, message: str, section: int | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, section: int | None = None, rank: int | None = None) -> None:
+        super().__init__(message, rank)
         self.section = section
 
 
-class StalledSectionError(SectionError):
+class StalledSectionError(SectionError, StalledError):
     """A section did not answer before the deadline of those that wait for it."""

@@ -21,6 +21,7 @@ from optlab.optimizer.wrappers.pipeline.passes import (
     SectionPasses,
     check_places,
 )
+from optlab.optimizer.wrappers.pipeline.ranks import Ranks
 from optlab.optimizer.wrappers.pipeline.schedule import checked_schedule
 from optlab.optimizer.wrappers.pipeline.sections import (
     Program,
@@ -295,21 +296,35 @@ class PipelineOptimizer(Wrapper):
         self, plan: Plan, sections: list[SectionPasses], workers: list[int], own: list[Any]
     ) -> tuple[Any, dict[Any, Any], PipelineTrace]:
         """Run all passes; return the mean loss, the gradients by leaf, and the timeline."""
-        run = ThreadRun(
-            plan, sections, self._schedule, workers, self._queue_size, self._timeout,
-            self._longest, self._first_core,
-        )  # fmt: skip
-        trace = run.run()
+        if self._world is None:
+            run = ThreadRun(
+                plan, sections, self._schedule, workers, self._queue_size, self._timeout,
+                self._longest, self._first_core,
+            )  # fmt: skip
+            trace = run.run()
+            by_section = [section.sums.totals for section in sections]
+            losses = sections[-1].losses
+        else:
+            losses, by_section, trace = self._run_on_ranks(plan, sections, workers, own)
         totals: dict[Any, Any] = {}
         found_in: dict[Any, int] = {}
-        for s, section in enumerate(sections):
-            for leaf, g in section.sums.totals.items():
+        for s, found in enumerate(by_section):
+            for leaf, g in found.items():
                 if leaf in totals:
                     p = next((p for p in own if p.node is leaf), leaf)
                     titles = plan.program.titles
                     raise ValueError(shared_message(p, found_in[leaf], s, titles))
                 totals[leaf], found_in[leaf] = g, s
-        return mean_loss(sections[-1].losses), totals, trace
+        return mean_loss(losses), totals, trace
+
+    def _run_on_ranks(
+        self, plan: Plan, sections: list[SectionPasses], workers: list[int], own: list[Any]
+    ) -> tuple[dict[int, Any], list[dict[Any, Any]], PipelineTrace]:
+        if self._ranks is None:
+            self._ranks = Ranks(self._world, self._timeout, self._longest)
+        described = (self._steps, self._micro_batches, self._schedule, self._queue_size, workers)
+        self._ranks.agree(plan, workers, own, described)
+        return self._ranks.run(plan, sections, workers, own, self._schedule, self._queue_size)
 
     def _update(self, totals: dict[Any, Any], own: list[Any], loss: Any) -> None:
         """Take the step of the inner optimizer, unless more steps are collected before."""
@@ -431,6 +446,7 @@ class PipelineOptimizer(Wrapper):
 
     def _forget(self) -> None:
         self.trace: PipelineTrace | None = None
+        self._ranks: Ranks | None = None
         self._steps = 0
         self._sums: list[Any] = []
 
