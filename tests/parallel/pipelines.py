@@ -13,20 +13,20 @@ import optlab as ol
 EXAMPLES, WIDTH, CLASSES = 32, 12, 3
 
 
-def data(examples=EXAMPLES, width=WIDTH):
+def data(examples=EXAMPLES):
     rng = np.random.default_rng(3)
-    x = rng.standard_normal((examples, width)).astype(np.float32)
+    x = rng.standard_normal((examples, WIDTH)).astype(np.float32)
     return ol.to_tensor(x), ol.to_tensor(rng.integers(0, CLASSES, examples))
 
 
-def network(extra=None, width=WIDTH):
+def network(extra=None):
     """A chain of 4 blocks and a head; `extra` makes a Layer for each block."""
     ol.seed(5)
     layers = []
     for _ in range(4):
-        layers += [ol.nn.Linear(width, width), ol.nn.Tanh()]
+        layers += [ol.nn.Linear(WIDTH, WIDTH), ol.nn.Tanh()]
         layers += [extra()] if extra else []
-    return ol.nn.Sequential(*layers, ol.nn.Linear(width, CLASSES))
+    return ol.nn.Sequential(*layers, ol.nn.Linear(WIDTH, CLASSES))
 
 
 def cuts(model, sections):
@@ -62,22 +62,20 @@ def values(model):
     return [np.array(t.numpy()) for t in (*model.parameters(), *model.buffers())]
 
 
-def trained(sections=2, micro_batches=4, steps=3, extra=None, width=WIDTH, **settings):
+def trained(sections=2, micro_batches=4, steps=3, extra=None, examples=EXAMPLES, **settings):
     """Train by a pipeline; return the losses and all values."""
-    model = network(extra, width)
+    model = network(extra)
     optimizer = pipeline(model, sections, micro_batches, **settings)
-    x, y = data(width=width)
+    x, y = data(examples)
     criterion = ol.nn.CrossEntropyLoss()
     losses = [float(optimizer.step(model, criterion, x, y)) for _ in range(steps)]
     return losses, values(model)
 
 
-def on_rank(comm, sections, micro_batches=4, schedule="1F1B", width=WIDTH, extra=None, **settings):
+def on_rank(comm, sections, micro_batches=4, schedule="1F1B", **settings):
     """Train with a section on each rank."""
     ol.seed(5)
-    return trained(
-        sections, micro_batches, 2, extra, width, world=comm, schedule=schedule, **settings
-    )
+    return trained(sections, micro_batches, 2, world=comm, schedule=schedule, **settings)
 
 
 class Faulty(ol.nn.Layer):
@@ -89,7 +87,7 @@ class Faulty(ol.nn.Layer):
 
     def forward(self, x):
         self.calls += 1
-        if self.calls == 3:
+        if self.calls == 3 and self.how:
             if self.how == "raise":
                 raise ArithmeticError("the third one")
             if self.how == "exit":
@@ -103,10 +101,7 @@ class Faulty(ol.nn.Layer):
 def failing(comm, how, at=1, timeout=2.0):
     """Fail in a section on a rank of its own; return what is raised, and whether nothing moved."""
     model = network(lambda: ol.nn.Identity())
-    if comm.rank == at:
-        model[3 * at + 2] = Faulty(how)
-    else:
-        model[3 * at + 2] = ol.nn.Identity()
+    model[3 * at + 2] = Faulty(how if comm.rank == at else "")
     optimizer = ol.optimizer.PipelineOptimizer(
         adam(model), ["2", "5", "8"], num_microbatches=4, world=comm, timeout=timeout
     )
@@ -126,10 +121,10 @@ def main():
     comm = MPI.COMM_WORLD
     what, target, *rest = sys.argv[1:]
     if what == "train":
-        sections, micro_batches, schedule, width, queue_size = rest
+        sections, micro_batches, schedule, examples, queue_size = rest
         losses, found = on_rank(
-            comm, int(sections), int(micro_batches), schedule, int(width),
-            queue_size=int(queue_size),
+            comm, int(sections), int(micro_batches), schedule,
+            examples=int(examples), queue_size=int(queue_size),
         )  # fmt: skip
         np.savez(Path(target) / f"{comm.rank}.npz", np.array(losses), *found)
     else:

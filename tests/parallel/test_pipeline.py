@@ -110,9 +110,7 @@ def test_global_norm_clips_are_decided_by_all_sections_together():
 
 def test_one_section_that_is_not_finite_skips_the_step_of_all():
     model = pipelines.network()
-    optimizer = pipelines.pipeline(
-        model, 4, inner=lambda m: pipelines.adam(m, not_finite="skip")
-    )
+    optimizer = pipelines.pipeline(model, 4, inner=lambda m: pipelines.adam(m, not_finite="skip"))
     model[0].bias.register_hook(lambda g: g * np.nan)  # in the first section alone
     before = pipelines.values(model)
     optimizer.step(model, CRITERION, *pipelines.data())
@@ -413,9 +411,13 @@ def test_a_parameter_in_two_sections_is_an_error_that_names_it():
 )
 def test_wrong_arguments_say_what_to_write(given, error, said):
     model = pipelines.network()
-    with pytest.raises(error, match=said):
+
+    def step():
         optimizer = ol.optimizer.PipelineOptimizer(pipelines.adam(model), **given)
         optimizer.step(model, CRITERION, *pipelines.data())
+
+    with pytest.raises(error, match=said):
+        step()
 
 
 def test_wrong_batches_networks_and_criterions_say_what_to_write():

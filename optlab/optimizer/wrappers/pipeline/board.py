@@ -20,8 +20,8 @@ class Worker:
     def __init__(self, section: int, number: int, title: str) -> None:
         self.section, self.number, self.title = section, number, title
         self.doing = "begins"
-        #: For which sections it waits, None while it computes.
-        self.waits_for: str | None = None
+        #: The section that it waits for, None while it computes.
+        self.waits_for: int | None = None
         self.since = time.monotonic()
         self.alive_at = self.since
         self.ended = False
@@ -89,31 +89,47 @@ class Board:
             if all(one.ended for one in self.workers):
                 self.over.set()
 
-    def wait(self, worker: Worker, ready: Callable[[], bool], for_whom: str) -> None:
-        """Wait, with `changed` held, until something is there.
+    def wait(self, worker: Worker, ready: Callable[[], bool], section: int) -> None:
+        """Wait, with `changed` held, until something from a section, or room for it, is there.
 
         Raises
         ------
         SectionError
-            If another worker has failed, or the deadline has passed; it names who is missing.
+            If the deadline has passed; it names the section that is missing.
+        Ended
+            If another worker has failed.
         """
         begin = time.monotonic()
-        if not ready():
-            worker.waits_for = for_whom
-        while not ready():
-            if self.failure is not None:
-                raise Ended
+        while self.failure is None and not ready():
+            worker.waits_for = section
             left = begin + self.longest - time.monotonic()
             if left <= 0:
+                late = self._missing(section)
                 raise StalledSectionError(
-                    f"{for_whom} did not come within {self.longest:g} seconds; {worker.name} "
-                    "waits for it.",
-                    worker.section,
+                    f"section {late} ({self._title(late)}) did not come within {self.longest:g} "
+                    f"seconds; {worker.name} waits for it.",
+                    late,
                 )
             self.changed.wait(min(left, 1.0))
         if self.failure is not None:
             raise Ended
-        worker.waits_for = None
+        if worker.waits_for is not None:
+            worker.alive_at = worker.since = time.monotonic()
+            worker.waits_for = None
+
+    def _missing(self, section: int) -> int:
+        """Return the section at the end of a chain of sections that wait for each other."""
+        seen = set()
+        while section not in seen:
+            seen.add(section)
+            waits = [one.waits_for for one in self.workers if one.section == section]
+            if None in waits:
+                break
+            section = next(s for s in waits if s is not None)
+        return section
+
+    def _title(self, section: int) -> str:
+        return next(one.title for one in self.workers if one.section == section)
 
     def watch(self) -> None:
         """Wait until all workers have ended or one has failed; look after those that compute."""
@@ -156,16 +172,14 @@ class Queue:
     board : Board
     size : int
         Who puts more waits until something is taken.
-    before, after : str
-        The sections at its ends, for messages.
+    before, after : int
+        The sections at its ends.
     """
 
-    def __init__(self, board: Board, size: int, before: str, after: str) -> None:
+    def __init__(self, board: Board, size: int, before: int, after: int) -> None:
         self.board, self.size, self.before, self.after = board, size, before, after
         self.items: dict[int, Any] = {}
         self.next = 0
-        #: The most items that it has held.
-        self.most = 0
 
     def put(self, worker: Worker, micro_batch: int, item: Any) -> None:
         """Put an item into the queue, when it is its turn and there is room."""
@@ -173,11 +187,10 @@ class Queue:
             self.board.wait(
                 worker,
                 lambda: self.next == micro_batch and len(self.items) < self.size,
-                self.after,
+                self.after if self.next == micro_batch else self.before,
             )
             self.items[micro_batch] = item
             self.next += 1
-            self.most = max(self.most, len(self.items))
             self.board.changed.notify_all()
 
     def take(self, worker: Worker, micro_batch: int) -> Any:

@@ -133,6 +133,9 @@ class PipelineOptimizer(Wrapper):
 
     #: A captured function that uses it runs eagerly (see `optlab.capture`).
     recomputes = True
+    trace: PipelineTrace | None
+    _ranks: Ranks | None
+    _sums: list[Any]
 
     @by_names
     def __init__(
@@ -357,9 +360,7 @@ class PipelineOptimizer(Wrapper):
         due = (self._steps + 1) % self._sync_steps == 0
         self._sums = [] if due else sums
         means = {
-            p.node: g / self._sync_steps
-            for p, g in zip(places, sums, strict=True)
-            if g is not None
+            p.node: g / self._sync_steps for p, g in zip(places, sums, strict=True) if g is not None
         }
         return due, means
 
@@ -445,10 +446,10 @@ class PipelineOptimizer(Wrapper):
         return write
 
     def _forget(self) -> None:
-        self.trace: PipelineTrace | None = None
-        self._ranks: Ranks | None = None
+        self.trace = None
+        self._ranks = None
         self._steps = 0
-        self._sums: list[Any] = []
+        self._sums = []
 
     def _after(self, updated: list[bool], progress: Progress) -> None:
         """Do nothing after a step of the inner optimizer."""
@@ -542,7 +543,9 @@ def _both_ways(label: str, given: Sequence[Any], p: int) -> list[tuple[Any, ...]
 
 def _place(place: Any) -> str:
     if not isinstance(place, str):
-        raise TypeError(f"place_list has names of devices, such as 'cpu' or 'gpu:0'; got {place!r}.")
+        raise TypeError(
+            f"place_list has names of devices, such as 'cpu' or 'gpu:0'; got {place!r}."
+        )
     return device_named(str(place)).name
 
 

@@ -83,9 +83,7 @@ class MicroBatches:
         """Return the labels of a micro-batch."""
         parts = [self._part(y, i) for y in self._y]
         if device is not None:
-            parts = [
-                Tensor(moved(y.data, device)) if isinstance(y, Tensor) else y for y in parts
-            ]
+            parts = [Tensor(moved(y.data, device)) if isinstance(y, Tensor) else y for y in parts]
         return self._build_y(parts)
 
     def _part(self, values: Any, i: int) -> Any:

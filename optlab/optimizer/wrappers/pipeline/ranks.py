@@ -73,7 +73,7 @@ class Ranks:
         digest = hashlib.blake2b(digest_size=16)
         if first:
             for p in own:
-                digest.update(np.ascontiguousarray(moved(p.data, "cpu")).view(np.uint8))
+                digest.update(np.asarray(moved(p.data, "cpu")).tobytes())
         mine = {
             "the same step": described,
             "the same cuts": plan.program.titles,
@@ -242,9 +242,7 @@ class _RankRun:
         """Take the passes of this rank, in the order of the schedule."""
         s, m = self.section, self.plan.batches.count
         self.passes.prepare()
-        order = passes(
-            self.schedule, len(self.sections), s, m, self.workers[s], self.worker
-        )
+        order = passes(self.schedule, len(self.sections), s, m, self.workers[s], self.worker)
         for phase, i in order:
             self.doing = f"the {phase} pass of micro-batch {i}"
             if phase == FORWARD:
@@ -275,9 +273,7 @@ class _RankRun:
         back = self.passes.backward(i, arriving)
         self._note(BACKWARD, i, start)
         if s > 0:
-            self._send(
-                BACKWARD, s - 1, i, [g if g is None else moved(g, "cpu") for g in back]
-            )
+            self._send(BACKWARD, s - 1, i, [g if g is None else moved(g, "cpu") for g in back])
 
     def _rank_of(self, section: int, micro_batch: int) -> int:
         """Return the rank that runs a micro-batch in a section."""

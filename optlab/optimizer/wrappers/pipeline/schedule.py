@@ -46,7 +46,12 @@ def checked_schedule(schedule: str) -> str:
 
 
 def passes(
-    schedule: str, sections: int, section: int, micro_batches: int, workers: int = 1, worker: int = 0
+    schedule: str,
+    sections: int,
+    section: int,
+    micro_batches: int,
+    workers: int = 1,
+    worker: int = 0,
 ) -> list[Pass]:
     """Return the passes of one worker, in order.
 

@@ -49,10 +49,9 @@ class ThreadRun:
         self.counts, self.queue_size, self.first_core = workers, queue_size, first_core
         self.board = Board(timeout, longest)
         self.spans: list[Span] = []
-        titles = [f"section {s} ({title})" for s, title in enumerate(plan.program.titles)]
-        gaps = list(zip(titles, titles[1:], strict=False))
-        self.forward = [Queue(self.board, queue_size, a, b) for a, b in gaps]
-        self.backward = [Queue(self.board, queue_size, b, a) for a, b in gaps]
+        gaps = range(len(sections) - 1)
+        self.forward = [Queue(self.board, queue_size, s, s + 1) for s in gaps]
+        self.backward = [Queue(self.board, queue_size, s + 1, s) for s in gaps]
 
     def run(self) -> PipelineTrace:
         """Run all passes; return their timeline.
