@@ -160,7 +160,7 @@ class Board:
         return f"section{'s' * (len(waiting) > 1)} {', '.join(map(str, waiting))} waited. "
 
 
-class Ended(Exception):  # noqa: N818 - it is no error of its own: another worker's ends this one
+class Ended(Exception):
     """Another worker has failed."""
 
 

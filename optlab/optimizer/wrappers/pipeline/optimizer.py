@@ -7,7 +7,6 @@ from typing import Any
 
 from optlab.autograd.checkpoint.layer_checks import is_layer
 from optlab.autograd.tape import backward as tape
-from optlab.autograd.tape.nodes import ZERO
 from optlab.autograd.tape.row_sparse import dense
 from optlab.autograd.tensor.tensor import Tensor
 from optlab.backend import events

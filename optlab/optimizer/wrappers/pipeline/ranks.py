@@ -193,7 +193,7 @@ class Failure:
         return kind(self.message, self.section, self.rank)
 
 
-class _Poisoned(Exception):  # noqa: N818 - another rank's error ends this one
+class _Poisoned(Exception):
     """A neighbour has told of a failure."""
 
 
@@ -203,7 +203,7 @@ class _Arrival:
     def __init__(self, run: _RankRun, source: int, tag: int) -> None:
         self.run, self.source, self.tag = run, source, tag
 
-    def Test(self) -> bool:  # noqa: N802 - the name of mpi4py
+    def Test(self) -> bool:
         """Return whether it is there; let sends go on meanwhile."""
         self.run.progress()
         return bool(self.run.comm.iprobe(source=self.source, tag=self.tag))
@@ -379,7 +379,7 @@ class _Sent:
     def __init__(self, run: _RankRun, request: Any) -> None:
         self.run, self.request = run, request
 
-    def Test(self) -> bool:  # noqa: N802 - the name of mpi4py
+    def Test(self) -> bool:
         """Return whether it has arrived."""
         return bool(self.request.Test())
 

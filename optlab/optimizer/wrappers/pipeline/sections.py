@@ -1,4 +1,4 @@
-"""The sections of a network: between the Layers of a chain, or between the yields of a generator."""
+"""The sections of a network: between Layers of a chain, or between the yields of a generator."""
 
 from __future__ import annotations
 

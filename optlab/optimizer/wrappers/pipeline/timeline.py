@@ -100,7 +100,7 @@ class PipelineTrace(Rendered):
     @property
     def busy(self) -> list[float]:
         """The seconds that each worker computed, section after section."""
-        busy = {place: 0.0 for place in self.places}
+        busy = dict.fromkeys(self.places, 0.0)
         for one in self.spans:
             busy[one.section, one.worker] += one.end - one.start
         return list(busy.values())
