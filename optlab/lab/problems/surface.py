@@ -298,6 +298,10 @@ class Surface:
                 return None
             return plan if np.shape(plan.replay(*start)[0]) == () else None
 
+    def __getstate__(self) -> dict[str, Any]:
+        # A plan has functions that no other process can load; it is captured again there.
+        return {name: value for name, value in vars(self).items() if name != "plan"}
+
     def run(self, start: Any = None, seed: int = 0) -> SurfaceRun:
         """Return a point on the surface that an optimizer can move."""
         return SurfaceRun(self, self.start if start is None else self.checked_start(start), seed)
