@@ -24,6 +24,7 @@ _NAMES = {
     "optlab.viz.memory_study.schedule": ("recompute_schedule", "recompute_schedule_png"),
     "optlab.viz.memory_study.widget": ("recompute_explorer",),
     "optlab.viz.lr_schedule.figure": ("schedule", "schedule_png"),
+    "optlab.viz.pipelines": ("pipeline", "pipeline_png"),
     "optlab.viz.quadratics.figure": ("modes", "modes_png"),
     "optlab.viz.sweeps.attraction_map": ("basins", "basins_png"),
     "optlab.viz.sweeps.rate_range": ("rate_range", "rate_range_png"),
