@@ -313,7 +313,7 @@ def _arrays(path: str, uid: str) -> dict[str, Any]:
 def _opened(zarr: Any, path: Path) -> Any:
     try:
         return zarr.open_group(str(path), mode="r")
-    except Exception as error:  # noqa: BLE001 - whatever is there, it is no store
+    except Exception as error:
         raise ValueError(
             f"{path} is there, but is no sweep of optlab; give another path, or remove it."
         ) from error

@@ -114,7 +114,8 @@ def pipeline(trace: Any, *, width: int = WIDTH, height: int = HEIGHT) -> go.Figu
             {
                 "steps": steps, "active": 0, "pad": {"t": 48},
                 "currentvalue": {
-                    "prefix": "schedule and micro-batches: ", "xanchor": "right", "font": {"color": theme.INK},
+                    "prefix": "schedule and micro-batches: ", "xanchor": "right",
+                    "font": {"color": theme.INK},
                 },
                 "font": {"color": theme.INK},
                 "bgcolor": theme.RULE, "bordercolor": theme.FRAME,
@@ -267,8 +268,8 @@ def _draw(figure: go.Figure, view: _View, visible: bool) -> None:
             textposition="inside", insidetextanchor="middle", textangle=0,
             insidetextfont={"color": theme.PAPER, "size": 10},
             customdata=[
-                (one.micro_batch, one.section, one.held, format_number((one.end - one.start) * unit))
-                for one in own
+                (i, s, held, format_number((end - start) * unit))
+                for s, _, _, i, start, end, held, _ in own
             ],
             hovertemplate=(
                 f"micro-batch %{{customdata[0]}} {phase} through section %{{customdata[1]}}: "

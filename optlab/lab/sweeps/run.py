@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from optlab.lab.cell_store import OPEN, Quantity, SweepStore, mapped
 from optlab.lab.compare import RaceWarning, compare
 from optlab.lab.members import Group
 from optlab.lab.problems.surface import Surface
 from optlab.lab.sweeps.outcome import Outcome
-from optlab.lab.cell_store import OPEN, Quantity, SweepStore, mapped
 from optlab.lab.vectorized import EnsembleRun, replay
 from optlab.optimizer.rule.declaration import is_built_in
 from optlab.optimizer.step.member_program import MemberProgram
