@@ -526,13 +526,13 @@ class DGCMomentum(Optimizer):
                 norm = float(np.sqrt(np.sum(np.square(held, dtype=np.float64))))
                 terms = {"update": -change, **_report(whole_sent, nbytes, norm, share)}
         return Update(
-            params, span.first, span.last, span.t, rate, readonly(raw_gradient), g, new, made, terms,
-            whole,
+            params, span.first, span.last, span.t, rate, readonly(raw_gradient), g, new, made,
+            terms, whole,
         )  # fmt: skip
 
     def _is_large(self, params: FlatParameters, span: Span) -> bool:
         p = params.parameters[span.first]
-        return p.size >= SMALLEST and p.data.dtype == np.float32
+        return bool(p.size >= SMALLEST and p.data.dtype == np.float32)
 
     def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Load a state of this rank; see `Optimizer.set_state_dict`."""
@@ -570,7 +570,7 @@ def _check_equal(exchange: Exchange, parameters: list[Any]) -> None:
         for p, mine, other in zip(parameters, own, theirs, strict=True):
             if mine != other:
                 raise ValueError(
-                    f"{label_of(p)} differs between rank {exchange.rank} and rank {rank}: all begin "
-                    "with the same values. Write model = ol.parallel.DataParallel(model, comm), or "
+                    f"{label_of(p)} differs between rank {exchange.rank} and rank {rank}: all "
+                    "begin with the same values. Write model = ol.parallel.DataParallel(model, comm), or "
                     "ol.parallel.broadcast(model, comm), first."
                 )

@@ -49,7 +49,9 @@ class Paper:
         if t == self.begin:
             scale = np.float32(self.mu if self.nesterov else 1)
             self.u = [self.velocity / np.float32(self.ranks) * scale for _ in grads]
-        share = self.shares[min((t - self.begin) * len(self.shares) // self.over, len(self.shares) - 1)]
+        share = self.shares[
+            min((t - self.begin) * len(self.shares) // self.over, len(self.shares) - 1)
+        ]
         k = max(1, int(round(self.p.size * (1 - share), 6)))
         total = np.zeros_like(self.p)
         for r, g in enumerate(grads):
@@ -68,7 +70,7 @@ class Paper:
                 enters = self.u[r]
             self.v[r] = self.v[r] + enters
             self.entered[r] += enters
-            order = sorted(range(self.p.size), key=lambda i: (-abs(self.v[r][i]), i))  # noqa: B023
+            order = sorted(range(self.p.size), key=lambda i: (-abs(self.v[r][i]), i))
             for i in order[:k]:
                 total[i] += self.v[r][i]
                 self.sent[r][i] += self.v[r][i]
@@ -229,7 +231,7 @@ def test_ties_go_to_the_lower_index():
     rng = np.random.default_rng(0)
     for count in (1, 7, 50, 99):
         v = rng.integers(-4, 5, 100).astype(np.float32)
-        by_sorting = sorted(range(100), key=lambda i: (-abs(v[i]), i))[:count]  # noqa: B023
+        by_sorting = sorted(range(100), key=lambda i: (-abs(v[i]), i))[:count]
         assert largest_entries(v, count).tolist() == sorted(by_sorting)
 
 
