@@ -27,8 +27,8 @@ from optlab.io.workers import WorkerError
 
 __all__ = [
     "BatchSampler", "ConcatDataset", "DataLoader", "Dataset", "DistributedBatchSampler",
-    "IterableDataset", "RandomSampler", "Sampler", "SequenceSampler", "Subset", "TensorDataset", "UnreadableFileError", "WorkerError",
-    "get_worker_info", "load", "random_split", "save",
+    "IterableDataset", "RandomSampler", "Sampler", "SequenceSampler", "Subset", "TensorDataset",
+    "UnreadableFileError", "WorkerError", "get_worker_info", "load", "random_split", "save",
 ]  # fmt: skip
 
 _explain_all(globals(), _hint)

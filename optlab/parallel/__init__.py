@@ -13,7 +13,7 @@ from optlab.parallel.data_parallel import (
     average_gradients,
     broadcast,
 )
-from optlab.parallel.launch import launch
+from optlab.parallel.launcher import launch
 from optlab.parallel.local.board import ANY_SOURCE, ANY_TAG
 from optlab.parallel.local.comm import LocalComm
 from optlab.parallel.local.requests import Request, Status

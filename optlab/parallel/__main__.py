@@ -2,7 +2,7 @@
 
 import sys
 
-from optlab.parallel.launch import main
+from optlab.parallel.launcher import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from optlab.parallel import LocalWorld, RankError, StalledError, launch
-from optlab.parallel.launch import mpiexec
+from optlab.parallel.launcher import mpiexec
 from tests.parallel import programs
 
 pytest.importorskip("mpi4py")
