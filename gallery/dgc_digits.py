@@ -22,7 +22,9 @@ import optlab as ol
 from optlab.backend.exchange import default_world
 from optlab.backend.memory.sizes import in_words
 
-RANKS, WIDTH, BATCH, EPOCHS, RATE, SEEDS = 4, 2048, 128, 12, 0.1, (0, 1, 2)
+RANKS, WIDTH, BATCH, EPOCHS, RATE, SEEDS = 4, 2048, 128, 18, 0.1, (0, 1, 2)
+#: The epochs before compression begins, and those over which the sparsity rises.
+BEGIN, OVER = 3, 10
 SPARSITY = [0.75, 0.9375, 0.984375, 0.996, 0.999]
 STEPS_AN_EPOCH = 1437 // BATCH
 
@@ -54,7 +56,13 @@ def train(
     model = ol.parallel.DataParallel(network(seed, width), comm)
     if compressed:
         optimizer = ol.optimizer.DGCMomentum(
-            RATE, 0.9, STEPS_AN_EPOCH, 3 * STEPS_AN_EPOCH, SPARSITY, model.parameters(), world=comm
+            RATE,
+            0.9,
+            BEGIN * STEPS_AN_EPOCH,
+            OVER * STEPS_AN_EPOCH,
+            SPARSITY,
+            model.parameters(),
+            world=comm,
         )
         average = optimizer
     else:

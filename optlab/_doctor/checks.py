@@ -206,7 +206,7 @@ def fault_of_two_ranks(program: str) -> str:
 
 
 def _of_one_mpi() -> str:
-    """Return the repair of mpi4py and mpiexec of two installations, which do not find each other."""
+    """Return the repair of mpi4py and mpiexec that are of two installations of MPI."""
     return pip_install(["mpi4py", "mpich"], "--force-reinstall")
 
 

@@ -582,6 +582,6 @@ def _check_equal(exchange: Exchange, parameters: list[Any]) -> None:
             if mine != other:
                 raise ValueError(
                     f"{label_of(p)} differs between rank {exchange.rank} and rank {rank}: all "
-                    "begin with the same values. Write model = ol.parallel.DataParallel(model, comm), "
-                    "or ol.parallel.broadcast(model, comm), first."
+                    "begin with the same values. Write model = ol.parallel.DataParallel(model, "
+                    "comm), or ol.parallel.broadcast(model, comm), first."
                 )

@@ -14,6 +14,8 @@ from optlab.parallel.launcher import mpiexec
 from tests.parallel import programs
 
 pytest.importorskip("mpi4py")
+if sys.platform == "win32":
+    pytest.skip("the extra brings no MPI for Windows", allow_module_level=True)
 
 PROGRAM = Path(programs.__file__)
 ROOT = PROGRAM.parents[2]

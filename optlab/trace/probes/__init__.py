@@ -6,7 +6,13 @@ from optlab.trace.probes.curvature import Curvature
 from optlab.trace.probes.outside import Activations, Memory, Metric, Time
 from optlab.trace.probes.rows import Histogram, Norms, Snapshots, Values
 from optlab.trace.probes.sketches import PCA, Projection
-from optlab.trace.probes.updates import Angle, Compression, EffectiveRate, GradientNoise, UpdateRatio
+from optlab.trace.probes.updates import (
+    Angle,
+    Compression,
+    EffectiveRate,
+    GradientNoise,
+    UpdateRatio,
+)
 
 __all__ = [
     "PCA",

@@ -103,8 +103,8 @@ def compression_view(trace: Any, note: str, width: int, height: int) -> TraceVie
     if held_of:
         curves["Norm of what it holds back"] = held_of
     left_out = len(compressed) - len(shown)
-    said = [f"Vertical lines: the sparsity changes. {_WHOLE.capitalize()}: parameters of fewer "
-            "than 16,384 elements." if whole else "Vertical lines: the sparsity changes."]  # fmt: skip
+    said = ["Vertical lines: the sparsity changes."]
+    said += [f"{_WHOLE.capitalize()}: parameters of fewer than 16,384 elements."] if whole else []
     said += [f"Left out: {left_out} smaller compressed parameters."] if left_out else []
     return page_of(
         curves, None, "What a rank sent and held back", _headline(total, shares, compressed),
