@@ -1,14 +1,15 @@
 """Exchange of arrays among ranks, in the order of the ranks and with deadlines.
 
-A world is a communicator with the calls of mpi4py: its own, or that of `optlab.parallel.LocalWorld`.
-Every rank gets the arrays of all ranks and adds them in the same order, so that simulated ranks
-and those of MPI compute the same bits. (``Allreduce`` may add in any order.) Waits of MPI have no
+A world is a communicator with the calls of mpi4py: its own, or that of
+`optlab.parallel.LocalWorld`. Every rank gets the arrays of all ranks and adds them in the same
+order, so that simulated ranks and those of MPI compute the same bits. (``Allreduce`` may add in any order.) Waits of MPI have no
 end of their own: here they are polled, and end with an error that names the rank that is missing.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import socket
 import sys
@@ -23,9 +24,11 @@ import numpy as np
 from optlab.backend.rank_errors import RankError, StalledError
 
 #: Seconds without a sign of life after which a rank counts as stalled, and the most of any wait.
-TIMEOUT, LONGEST = 8.0, 300.0
+TIMEOUT, LONGEST = 7.0, 300.0
 #: What the launchers of MPI say to a process that they start.
 _LAUNCHED = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
+#: Where ranks announce themselves to `optlab.parallel.launch`: the name of a folder.
+FOLDER = "OPTLAB_RANKS"
 _TAG = 7321
 _LONGEST_PAUSE = 0.002
 
@@ -65,6 +68,43 @@ class Peer(NamedTuple):
         return Path("/proc/self/stat").exists() and self.cpu_time() is None
 
 
+def launched_rank() -> int | None:
+    """Return the rank of this process as its launcher has said it, before MPI begins."""
+    for name in _LAUNCHED:
+        if os.environ.get(name, "").isdigit():
+            return int(os.environ[name])
+    return None
+
+
+def launched_peers(rank: int, size: int) -> list[Peer | None]:
+    """Return where the ranks of this host run that were launched together, None for others.
+
+    They are known before they say anything: from the launcher's folder, or as children of one
+    parent with their ranks in their environments.
+    """
+    found: list[Peer | None] = [None] * size
+    if launched_rank() != rank or not Path("/proc/self/stat").exists():
+        return found
+    host = socket.gethostname()
+    if folder := os.environ.get(FOLDER):
+        for number in range(size):
+            with contextlib.suppress(OSError, ValueError, KeyError):
+                text = (Path(folder) / f"rank-{number}.json").read_text(encoding="utf-8")
+                found[number] = Peer(host, json.loads(text)["process"])
+        return found
+    parent = str(os.getppid())
+    for place in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            stat = (place / "stat").read_text(encoding="ascii", errors="replace")
+            if stat.rpartition(")")[2].split()[1] != parent:
+                continue
+            for one in (place / "environ").read_bytes().split(b"\0"):
+                key, _, value = one.decode(errors="replace").partition("=")
+                if key in _LAUNCHED and int(value) < size:
+                    found[int(value)] = Peer(host, int(place.name))
+    return found
+
+
 def here() -> Peer:
     """Return where this rank runs."""
     return Peer(socket.gethostname(), os.getpid())
@@ -99,7 +139,8 @@ class Exchange:
         self.world, self.purpose = world, purpose
         self.timeout, self.longest = timeout, longest
         self.rank, self.size = world.Get_rank(), world.Get_size()
-        self.peers: list[Peer] | None = None
+        #: Where the ranks run, as far as it is known; all is known after the meeting.
+        self.peers: list[Peer | None] = [None] * self.size
         self._own: Any = None
 
     @property
@@ -109,28 +150,26 @@ class Exchange:
 
     def meet(self) -> None:
         """Let all ranks announce their processes, and get a communicator of their own."""
-        if self.peers is not None:
+        if self._own is not None:
             return
         if self.is_local:
             self._own = self.world.Dup()
-            self.peers = [here()] * self.size
             return
+        self.peers = launched_peers(self.rank, self.size)
         own = np.zeros(256, np.uint8)
         said = f"{here().process} {here().host}".encode()[:256]
         own[: len(said)] = np.frombuffer(said, np.uint8)
         found = self._all_to_all(self.world, own)
-        peers = []
-        for one in found:
+        for rank, one in enumerate(found):
             process, _, host = one.tobytes().rstrip(b"\0").decode(errors="replace").partition(" ")
-            peers.append(Peer(host, int(process)))
+            self.peers[rank] = Peer(host, int(process))
         self._own = self.world.Dup()  # all are here, so this does not wait
-        self.peers = peers
 
     def name(self, rank: int) -> str:
         """Return the name of a rank, for messages."""
-        if self.is_local or self.peers is None:
-            return f"rank {rank}"
         peer = self.peers[rank]
+        if peer is None:
+            return f"rank {rank}"
         return f"rank {rank} (process {peer.process} on {peer.host})"
 
     def gather(self, array: Any) -> list[Any]:
@@ -224,16 +263,17 @@ class Exchange:
     ) -> None:
         """Raise if a rank that is waited for has ended, or shows no sign of life."""
         for rank in left:
-            peer = None if self.peers is None else self.peers[rank]
-            same_host = peer is not None and peer.host == socket.gethostname()
-            if peer is not None and same_host and peer.has_ended():
+            peer = self.peers[rank]
+            if peer is None or peer.host != socket.gethostname():
+                continue  # nothing is known of it: the longest wait ends this
+            if peer.has_ended():
                 raise RankError(f"{self.name(rank)} has ended, while {self._waiting()}.", rank)
-            used = peer.cpu_time() if peer is not None and same_host else None
+            used = peer.cpu_time()
             before, since = watch.get(rank, (None, begin))
-            if used is not None and used != before:
-                since = now if before is not None else begin
+            if used != before:
+                since = begin if before is None else now
             watch[rank] = (used, since)
-            if now - since >= self.timeout:
+            if now - since >= self.timeout and used is not None:
                 raise StalledError(
                     f"{self.name(rank)} gave no sign of life for {self.timeout:g} seconds, while "
                     f"{self._waiting()}.",
@@ -272,7 +312,7 @@ def check_apart(exchange: Exchange, parameters: list[Any], name: Callable[[Any],
     own = [(name(p), tuple(p.shape), str(p.dtype), id(p)) for p in parameters]
     found = exchange.gather_objects((place, own))
     seen: dict[Any, int] = {}
-    first_place, first = found[0]
+    first = found[0][1]
     for rank, (where, listed) in enumerate(found):
         for label, _, _, number in listed:
             other = seen.setdefault((where, number), rank)

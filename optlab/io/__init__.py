@@ -26,9 +26,9 @@ from optlab.io.structures import UnreadableFileError
 from optlab.io.workers import WorkerError
 
 __all__ = [
-    "BatchSampler", "ConcatDataset", "DataLoader", "Dataset", "DistributedBatchSampler", "IterableDataset", "RandomSampler",
-    "Sampler", "SequenceSampler", "Subset", "TensorDataset", "UnreadableFileError", "WorkerError",
-    "get_worker_info", "load", "random_split", "save",
+    "BatchSampler", "ConcatDataset", "DataLoader", "Dataset", "DistributedBatchSampler",
+    "IterableDataset", "RandomSampler", "Sampler", "SequenceSampler", "Subset", "TensorDataset",
+    "UnreadableFileError", "WorkerError", "get_worker_info", "load", "random_split", "save",
 ]  # fmt: skip
 
 _explain_all(globals(), _hint)

@@ -11,7 +11,7 @@ import numpy as np
 
 from optlab.autograd.tape.row_sparse import RowSparse
 from optlab.backend import events
-from optlab.backend.arrays import as_float, on_host, readonly
+from optlab.backend.arrays import as_float, on_host, readonly, zeros_beside
 from optlab.backend.call_recorder import effect
 from optlab.backend.ensemble import EnsembleArray
 from optlab.backend.exchange import Exchange, added, check_apart, default_world
@@ -31,6 +31,8 @@ from optlab.optimizer.step.step import Update, write_results
 
 #: Parameters with fewer elements, or of another dtype, are exchanged whole.
 SMALLEST = 16_384
+#: From so many on the largest are looked for among those that a sample of every so many suggests.
+_LARGE, _EVERY = 100_000, 61
 
 
 def largest_entries(v: Any, count: int) -> Any:
@@ -47,6 +49,14 @@ def largest_entries(v: Any, count: int) -> Any:
     size = np.abs(v)
     if count >= size.size:
         return np.arange(size.size)
+    if size.size >= _LARGE and count <= size.size // 32:
+        # A sample gives a bound that few reach; the largest are among these, if they are enough.
+        sample = size[::_EVERY]
+        few = min(sample.size, 2 * count // _EVERY + 64)
+        bound = np.partition(sample, sample.size - few)[sample.size - few]
+        reached = np.flatnonzero(~(size < bound))  # NaN, too
+        if count <= reached.size < size.size // 4:
+            return reached[largest_entries(size[reached], count)]
     size = np.where(np.isnan(size), np.inf, size)
     limit = np.partition(size, size.size - count)[size.size - count]
     above = np.flatnonzero(size > limit)
@@ -508,31 +518,32 @@ class DGCMomentum(Optimizer):
             terms = {**terms, **_report(raw_gradient, nbytes, 0.0, 0.0)} if has_listeners else terms
         else:
             g, u, v, indices, values = sent
-            total = np.zeros_like(p)
+            total = zeros_beside(p, p.shape)
             for there, what in theirs:
                 total[there] += what  # no index is twice in one rank's
-            held = v.copy()
+            held = v  # this step's own array, as u is
             held[indices] = 0.0
             if h.masking:
                 u[indices] = 0.0
-            change = rate * total
-            new = p - change
-            made = {"u": u, "v": held, "velocity": np.zeros_like(p)}
+            new = p.copy()
+            for there, _ in theirs:
+                new[there] = p[there] - rate * total[there]
+            made = {"u": u, "v": held, "velocity": zeros_beside(p, p.shape)}
             made = {name: readonly(array) for name, array in made.items()}
             terms = {}
             if has_listeners:
                 whole_sent = np.zeros_like(p)
                 whole_sent[indices] = values
                 norm = float(np.sqrt(np.sum(np.square(held, dtype=np.float64))))
-                terms = {"update": -change, **_report(whole_sent, nbytes, norm, share)}
+                terms = {"update": -rate * total, **_report(whole_sent, nbytes, norm, share)}
         return Update(
-            params, span.first, span.last, span.t, rate, readonly(raw_gradient), g, new, made, terms,
-            whole,
+            params, span.first, span.last, span.t, rate, readonly(raw_gradient), g, new, made,
+            terms, whole,
         )  # fmt: skip
 
     def _is_large(self, params: FlatParameters, span: Span) -> bool:
         p = params.parameters[span.first]
-        return p.size >= SMALLEST and p.data.dtype == np.float32
+        return bool(p.size >= SMALLEST and p.data.dtype == np.float32)
 
     def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Load a state of this rank; see `Optimizer.set_state_dict`."""
@@ -570,7 +581,7 @@ def _check_equal(exchange: Exchange, parameters: list[Any]) -> None:
         for p, mine, other in zip(parameters, own, theirs, strict=True):
             if mine != other:
                 raise ValueError(
-                    f"{label_of(p)} differs between rank {exchange.rank} and rank {rank}: all begin "
-                    "with the same values. Write model = ol.parallel.DataParallel(model, comm), or "
-                    "ol.parallel.broadcast(model, comm), first."
+                    f"{label_of(p)} differs between rank {exchange.rank} and rank {rank}: all "
+                    "begin with the same values. Write model = ol.parallel.DataParallel(model, "
+                    "comm), or ol.parallel.broadcast(model, comm), first."
                 )

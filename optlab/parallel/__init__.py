@@ -5,14 +5,15 @@ A world is mpi4py's communicator as it is, or that of `LocalWorld`, whose ranks 
 
 from optlab.backend.namespaces import missing as _missing
 from optlab.backend.namespaces import set_module as _set_module
-from optlab.backend.wrong_arguments import explain_all as _explain_all
 from optlab.backend.rank_errors import CommunicationError, DeadlockError, RankError, StalledError
+from optlab.backend.wrong_arguments import explain_all as _explain_all
 from optlab.parallel.data_parallel import (
     DataParallel,
     GradientAverage,
     average_gradients,
     broadcast,
 )
+from optlab.parallel.launcher import launch
 from optlab.parallel.local.board import ANY_SOURCE, ANY_TAG
 from optlab.parallel.local.comm import LocalComm
 from optlab.parallel.local.requests import Request, Status
@@ -21,7 +22,7 @@ from optlab.parallel.local.world import LocalWorld
 __all__ = [
     "ANY_SOURCE", "ANY_TAG", "CommunicationError", "DataParallel", "DeadlockError",
     "GradientAverage", "LocalComm", "LocalWorld", "RankError", "Request", "StalledError", "Status",
-    "average_gradients", "broadcast",
+    "average_gradients", "broadcast", "launch",
 ]  # fmt: skip
 
 _explain_all(globals())

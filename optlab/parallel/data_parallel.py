@@ -1,4 +1,4 @@
-"""Data parallelism: each rank has a copy of the model and its own batches; gradients are averaged."""
+"""Data parallelism: each rank has a copy of the model and its own batches."""
 
 from __future__ import annotations
 
@@ -214,6 +214,9 @@ class DataParallel(Layer):
     True
     """
 
+    _comm: Any
+    _deadlines: dict[str, float]
+
     def __init__(self, layer: Layer, comm: Any, **deadlines: float) -> None:
         super().__init__()
         if not isinstance(layer, Layer):
@@ -221,7 +224,7 @@ class DataParallel(Layer):
         self._layers = layer
         object.__setattr__(self, "_comm", comm)
         object.__setattr__(self, "_deadlines", deadlines)
-        broadcast(layer, comm, **deadlines)
+        broadcast(layer, comm, 0, **deadlines)
 
     def forward(self, *inputs: Any, **named: Any) -> Any:
         """Compute what the model computes."""
@@ -239,5 +242,3 @@ class DataParallel(Layer):
     def set_state_dict(self, *args: Any, **kwargs: Any) -> Any:
         """Load a state of the model."""
         return self._layers.set_state_dict(*args, **kwargs)
-
-

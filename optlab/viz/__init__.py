@@ -29,6 +29,7 @@ _NAMES = {
     "optlab.viz.sweeps.attraction_map": ("basins", "basins_png"),
     "optlab.viz.sweeps.rate_range": ("rate_range", "rate_range_png"),
     "optlab.viz.sweeps.settings_map": ("heatmap", "heatmap_png"),
+    "optlab.viz.traces.compression": ("dgc", "dgc_png"),
     "optlab.viz.traces.figure": ("influence", "influence_png", "series", "series_png"),
     "optlab.viz.weight_averages.figure": ("averages", "averages_png", "lookahead", "lookahead_png"),
 }

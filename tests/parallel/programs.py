@@ -83,6 +83,57 @@ def compressed(comm, epochs=2):
     return found, digest([x for name, x in sorted(state.items()) if name.endswith((".u", ".v"))])
 
 
+def calls(comm):
+    """Use every call of a communicator; return what each gave, as numbers and lists."""
+    r, n = comm.rank, comm.size
+    right, left = (r + 1) % n, (r - 1) % n
+    found = [comm.Get_rank(), comm.Get_size(), comm.Is_inter()]
+    found.append(comm.sendrecv({"from": r}, dest=right, sendtag=4, source=left, recvtag=4))
+    requests = [comm.isend([r, tag], right, tag) for tag in (1, 2)]
+    found.append([comm.irecv(source=left, tag=tag).wait() for tag in (2, 1)])
+    for one in requests:
+        one.wait()
+    if r == 0:
+        for other in range(1, n):
+            comm.send(other * 10, other, 9)
+    else:
+        assert comm.probe(source=0, tag=9)
+        found.append([comm.iprobe(source=0, tag=9), comm.recv(source=0, tag=9)])
+    a, b = np.arange(4.0) + r, np.empty(4)
+    receive = comm.Irecv(b, left, 5)
+    send = comm.Isend(a, right, 5)
+    receive.Wait()
+    send.Wait()
+    found.append(b.tolist())
+    larger = np.zeros(9)
+    comm.Sendrecv(a, right, 6, larger, left, 6)  # a message may be shorter than the buffer
+    found.append(larger.tolist())
+    found += [
+        comm.bcast([r, "x"], root=1), comm.gather(r * r, root=1), comm.allgather([r]),
+        comm.scatter(list(range(n)) if r == 1 else None, root=1), comm.reduce(r + 1, root=1),
+        comm.allreduce([r]), comm.alltoall([r * 10 + i for i in range(n)]),
+    ]  # fmt: skip
+    whole = np.empty((n, 4))
+    comm.Allgather(a, whole)
+    found.append(whole.tolist())
+    at_root = np.empty(4 * n)
+    comm.Gather(a, at_root if r == 0 else None)
+    found.append(at_root.tolist() if r == 0 else None)
+    part = np.empty(4)
+    comm.Scatter(whole * 2 if r == 0 else None, part)
+    total, summed = np.empty(4), np.empty(4)
+    comm.Allreduce(a, total)
+    comm.Reduce(a, summed if r == 1 else None, root=1)
+    given = np.full(3, r, np.int32)
+    comm.Bcast(given, root=1)
+    found += [part.tolist(), total.tolist(), summed.tolist() if r == 1 else None, given.tolist()]
+    half, twin = comm.Split(color=r % 2, key=-r), comm.Dup()
+    found += [half.rank, half.size, half.allgather(r), twin.allreduce(1)]
+    comm.barrier()
+    comm.Barrier()
+    return found
+
+
 def stalls(comm, who, seconds):
     """Let one rank sleep in front of a step."""
     w = ol.Parameter(np.zeros(4), name="w")

@@ -49,7 +49,9 @@ class Paper:
         if t == self.begin:
             scale = np.float32(self.mu if self.nesterov else 1)
             self.u = [self.velocity / np.float32(self.ranks) * scale for _ in grads]
-        share = self.shares[min((t - self.begin) * len(self.shares) // self.over, len(self.shares) - 1)]
+        share = self.shares[
+            min((t - self.begin) * len(self.shares) // self.over, len(self.shares) - 1)
+        ]
         k = max(1, int(round(self.p.size * (1 - share), 6)))
         total = np.zeros_like(self.p)
         for r, g in enumerate(grads):
@@ -68,7 +70,7 @@ class Paper:
                 enters = self.u[r]
             self.v[r] = self.v[r] + enters
             self.entered[r] += enters
-            order = sorted(range(self.p.size), key=lambda i: (-abs(self.v[r][i]), i))  # noqa: B023
+            order = sorted(range(self.p.size), key=lambda i: (-abs(self.v[r][i]), i))
             for i in order[:k]:
                 total[i] += self.v[r][i]
                 self.sent[r][i] += self.v[r][i]
@@ -227,9 +229,16 @@ def test_ties_go_to_the_lower_index():
     assert largest_entries(np.zeros(5), 3).tolist() == [0, 1, 2]
     assert largest_entries(v, 9).tolist() == list(range(6))
     rng = np.random.default_rng(0)
+    large = rng.integers(-500, 501, 300_000).astype(np.float32)
+    large[[5, 200_000]] = np.nan
+    for v in (large, np.ones(200_000), np.sort(np.abs(large)), np.where(large == 500, large, 0)):
+        for count in (1, 30, 3000):
+            magnitude = np.where(np.isnan(v), np.inf, np.abs(v))
+            order = np.lexsort((np.arange(v.size), -magnitude))[:count]
+            assert largest_entries(v, count).tolist() == sorted(order.tolist())
     for count in (1, 7, 50, 99):
         v = rng.integers(-4, 5, 100).astype(np.float32)
-        by_sorting = sorted(range(100), key=lambda i: (-abs(v[i]), i))[:count]  # noqa: B023
+        by_sorting = sorted(range(100), key=lambda i: (-abs(v[i]), i))[:count]
         assert largest_entries(v, count).tolist() == sorted(by_sorting)
 
 
@@ -323,7 +332,7 @@ def test_ranks_with_other_values_or_shapes_are_refused_before_the_first_step():
         dgc = ol.optimizer.DGCMomentum(0.1, 0.9, 0, parameters=[w])
         dgc.apply_gradients([(w, np.zeros(shape[comm.rank]))])
 
-    with pytest.raises(RankError, match="w differs between rank . and rank .: all begin"):
+    with pytest.raises(RankError, match=r"w differs between rank . and rank .: all begin"):
         LocalWorld(2).run(f, [3, 3], [0.0, 1.0])
     with pytest.raises(RankError, match=r"w is float64 of shape \(3,\) on rank 0, .* \(4,\)"):
         LocalWorld(2).run(f, [3, 4], [0.0, 0.0])

@@ -70,7 +70,7 @@ class LocalWorld:
     """
 
     def __init__(
-        self, size: int, buffered: bool = True, timeout: float = 8.0, longest: float = 300.0
+        self, size: int, buffered: bool = True, timeout: float = 7.0, longest: float = 300.0
     ) -> None:
         if isinstance(size, bool) or not hasattr(size, "__index__") or size.__index__() < 1:
             raise ValueError(f"LocalWorld takes a number of ranks from 1 on, got {size!r}.")
