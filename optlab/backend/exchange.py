@@ -2,8 +2,9 @@
 
 A world is a communicator with the calls of mpi4py: its own, or that of
 `optlab.parallel.LocalWorld`. Every rank gets the arrays of all ranks and adds them in the same
-order, so that simulated ranks and those of MPI compute the same bits. (``Allreduce`` may add in any order.) Waits of MPI have no
-end of their own: here they are polled, and end with an error that names the rank that is missing.
+order, so that simulated ranks and those of MPI compute the same bits. (``Allreduce`` may add in
+any order.) Waits of MPI have no end of their own: here they are polled, and end with an error that
+names the rank that is missing.
 """
 
 from __future__ import annotations
