@@ -2,8 +2,8 @@
 
 A world is a communicator with the calls of mpi4py: its own, or that of
 `optlab.parallel.LocalWorld`. Every rank gets the arrays of all ranks and adds them in the same
-order, so that simulated ranks and those of MPI compute the same bits. (``Allreduce`` may add in any
-order.) Waits of MPI have no end of their own: here they are polled, and end with an error that
+order, so that simulated ranks and those of MPI compute the same bits. (``Allreduce`` may add in
+any order.) Waits of MPI have no end of their own: here they are polled, and end with an error that
 names the rank that is missing.
 """
 
@@ -226,16 +226,6 @@ class Exchange:
         self._wait(received)
         self._wait(sent)
         return found
-
-    def wait(self, requests: dict[int, Any]) -> None:
-        """Wait for a request to or from each of some ranks: objects with mpi4py's ``Test``.
-
-        Raises
-        ------
-        StalledError, RankError
-            If a rank does not answer in time, or has ended; the message names it.
-        """
-        self._wait(requests)
 
     def _wait(self, requests: dict[int, Any]) -> None:
         """Wait for requests to or from ranks."""

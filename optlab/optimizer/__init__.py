@@ -13,7 +13,7 @@ from optlab.optimizer.adamax import Adamax
 from optlab.optimizer.adamw import AdamW
 from optlab.optimizer.asgd import ASGD
 from optlab.optimizer.decayed_adagrad import DecayedAdagrad
-from optlab.optimizer.dgc import DGCMomentum
+from optlab.optimizer.distributed.dgc import DGCMomentum
 from optlab.optimizer.dpsgd import Dpsgd
 from optlab.optimizer.ftrl import Ftrl
 from optlab.optimizer.lamb import Lamb
@@ -77,7 +77,7 @@ __all__ = [
 ]
 
 
-_not_called(__name__, f"{__name__}.wrappers")
+_not_called(__name__, f"{__name__}.wrappers", f"{__name__}.distributed")
 _explain_all(globals())
 _set_module(__name__)
 _set_module(f"{__name__}.wrappers")

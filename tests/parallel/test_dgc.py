@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.optimizer.dgc import largest_entries
+from optlab.optimizer.distributed.dgc import largest_entries
 from optlab.parallel import LocalWorld, RankError
 
 N = 16_384
