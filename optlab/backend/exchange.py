@@ -227,6 +227,16 @@ class Exchange:
         self._wait(sent)
         return found
 
+    def wait(self, requests: dict[int, Any]) -> None:
+        """Wait for a request to or from each of some ranks: objects with mpi4py's ``Test``.
+
+        Raises
+        ------
+        StalledError, RankError
+            If a rank does not answer in time, or has ended; the message names it.
+        """
+        self._wait(requests)
+
     def _wait(self, requests: dict[int, Any]) -> None:
         """Wait for requests to or from ranks."""
         begin = time.monotonic()
