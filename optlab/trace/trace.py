@@ -127,6 +127,10 @@ class Trace:
 
     # Scalars ------------------------------------------------------------------------------------
 
+    def __getstate__(self) -> dict[str, Any]:
+        self.complete()  # a copy in another process knows no recording
+        return {**vars(self), "complete": _nothing}
+
     def _scalars(self, kind: str) -> np.ndarray:
         self.complete()
         return self.columns[kind, 0].array(np.float64)
