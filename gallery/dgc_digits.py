@@ -22,7 +22,7 @@ import optlab as ol
 from optlab.backend.exchange import default_world
 from optlab.backend.memory.sizes import in_words
 
-RANKS, WIDTH, BATCH, EPOCHS, RATE, SEEDS = 4, 2048, 128, 12, 0.1, (0, 1, 2)
+RANKS, WIDTH, BATCH, EPOCHS, RATE, SEEDS = 4, 2048, 128, 12, 0.05, (0, 1, 2)
 #: The epochs before compression begins, and those over which the sparsity rises.
 BEGIN, OVER = 1, 3
 SPARSITY = [0.75, 0.9375, 0.984375, 0.996, 0.999]
