@@ -60,6 +60,8 @@ class Event:
         What happened, in words.
     listeners : tuple of callables
         In the order of their subscription. If empty, publishing can be skipped.
+    in_plans : bool
+        Whether plans of captured calls publish it.
     eager : tuple of callables
         Those that a captured call cannot serve: while there are some, it runs eagerly.
 
@@ -97,7 +99,7 @@ class Event:
                 f"a listener is a function; got {listener!r}. Write "
                 "event.subscribe(lambda *what: ...)."
             )
-        key = object()
+        key = _InPlans() if in_plans and self.in_plans else object()
         self._subscribed[key] = listener
         self._renew()
         return Subscription(self, key)

@@ -125,12 +125,14 @@ def _teller(tail: _Tail) -> Any:
     gradients = [(leaf, memory[leaf]) for leaf in tail.leaves]
 
     def tell(value: Any) -> None:
-        if reached and finished.listeners:
-            finished.publish(value, reached)
+        if reached:
+            for listener in finished.listeners:
+                listener(value, reached)
         if step.listeners:
             for leaf, g in gradients:
                 leaf.grad = g
-            step.publish(step_of)
+            for listener in step.listeners:
+                listener(step_of)
 
     return tell
 

@@ -320,8 +320,8 @@ class Probe:
     """
 
     needs_update: bool = True
-    #: Whether it reads nothing but parameters, slots and gradients as they are after a step: then
-    #: a step that it does not observe may be part of a captured call (`optlab.capture`).
+    #: Whether it has nothing to do with steps that it does not observe: then those may be replayed
+    #: by a plan of `optlab.capture`.
     fits_plans: ClassVar[bool] = False
     #: Whether what it records of a resumed run goes on where it was interrupted.
     resumes: ClassVar[bool] = True

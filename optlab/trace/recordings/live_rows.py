@@ -14,6 +14,10 @@ from optlab.trace.probes.rows import RowProbe
 from optlab.trace.recordings.pending import PendingSteps
 
 
+#: The most steps whose rows wait to be written together.
+MOST = 64
+
+
 class LiveRows:
     """The rows of one probe that reads arrays as they are after the step.
 
@@ -25,8 +29,8 @@ class LiveRows:
         self.probe, self.parts, self.pending, self.record = probe, run.parts, pending, record
         #: The parameters before the step that is observed next.
         self.before: list[Any] = [None] * len(run.parts)
-        #: The names of the slots that the columns of each part are of, and the columns.
-        self._columns: list[tuple[Any, list[Column]]] = [((), [])] * len(run.parts)
+        #: Steps whose rows are not in the columns yet: number, and what `made` has returned.
+        self.waiting: list[tuple[int, Any]] = []
 
     def copy_values(self) -> None:
         """Copy the parameters before a step that is observed."""
@@ -65,31 +69,55 @@ class LiveRows:
         started = time.perf_counter()
         if id(self.probe) in self.pending.stopped:
             return
-        found = self.made(given_gradients)
-        if self.pending.holds:
-            self.pending.hold(self.write, number, found)
-        else:
-            self.write(number, found)
+        self.waiting.append((number, self.made(given_gradients)))
+        if len(self.waiting) >= MOST and not self.pending.holds:
+            self.write()
         self.record.seconds += time.perf_counter() - started
 
-    def write(self, number: int, found: list[tuple[int, Any, Any]]) -> None:
-        """Write what `made` has returned into the columns."""
+    def write(self) -> None:
+        """Write the rows that wait into the columns."""
+        waiting, self.waiting = self.waiting, []
+        if not waiting:
+            return
+        names = [[part[1] for part in found] for _, found in waiting]
+        size = sum(row.nbytes for _, _, rows in waiting[0][1] for row in rows)
+        pending = self.pending
+        fits = pending.writer is not None or pending.held + len(waiting) * size <= pending.limit
+        if fits and all(other == names[0] for other in names):
+            self._write_together(waiting, size)
+        else:
+            for number, found in waiting:
+                self._write_one(number, found)
+
+    def _write_together(self, waiting: list[tuple[int, Any]], size: int) -> None:
+        """Write the rows of several steps, of the same slots and within the limit."""
         pending, probe = self.pending, self.probe
+        clock = pending.columns[f"steps of {probe.clock}", 0]
+        before = len(clock)
+        clock.append_all([number for number, _ in waiting])
+        for k, (i, names, _) in enumerate(waiting[0][1]):
+            table = np.array([found[k][2] for _, found in waiting])
+            for j, column in enumerate(self._columns_of(i, names)):
+                column.fill(before, table[0, j])
+                column.extend(table[:, j])
+        pending.count(probe, size, len(waiting))
+
+    def _write_one(self, number: int, found: list[tuple[int, Any, Any]]) -> None:
+        """Write the rows of one step, if there is room."""
+        pending, probe = self.pending, self.probe
+        if id(probe) in pending.stopped:
+            return
         clock = pending.clock_at(probe, number)
         if clock is None:
             return
         before, added = len(clock) - 1, 0
         for i, names, rows in found:
-            known, columns = self._columns[i]
-            if known != names or not columns:
-                kinds = ["parameter", "gradient", *(f"slot {name}" for name in names)]
-                columns = [
-                    pending.columns[probe.prefix + kind, i] for kind in [*kinds, "term update"]
-                ]
-                self._columns[i] = names, columns
-            for column, row in zip(columns, rows, strict=True):
-                if column.count < before:
-                    column.fill(before, row)
+            for column, row in zip(self._columns_of(i, names), rows, strict=True):
+                column.fill(before, row)
                 column.append(row)
                 added += row.nbytes
         pending.count(probe, added)
+
+    def _columns_of(self, i: int, names: tuple[str, ...]) -> list[Column]:
+        kinds = ["parameter", "gradient", *(f"slot {name}" for name in names), "term update"]
+        return [self.pending.columns[self.probe.prefix + kind, i] for kind in kinds]

@@ -42,9 +42,13 @@ class OptimizerRecording(Recording):
         #: Whether steps that no probe observes take the short way of `_on_finished`.
         self._short = not self.asks_for_the_loss and ledger is None
         #: Whether steps may be parts of captured calls, and the next one may.
-        self._fits_plans = not self.always and ledger is None and not self.prepared
+        self._fits_plans = (
+            not self.always and ledger is None and all(p.fits_plans for p in self.probes)
+        )
         self._in_plans = False
         self._handles: list[Any] = []
+        #: Whether every probe reads arrays as they are after a step.
+        self._only_live = bool(self.live) and not (self.row_probes or self.others)
         #: What a call that is rehearsed began with, and what it has come to.
         self._kept: Any = None
         self._tentative: Any = None
@@ -124,12 +128,10 @@ class OptimizerRecording(Recording):
         else:
             if what == "undone":
                 self._restore(self._kept)
-                self.pending.drop_held()
             elif self._tentative is not None:
                 self._restore(self._tentative)
             self._kept = self._tentative = None
             self.busy = self.pending.holds = False
-            self.pending.write_held()
             if not self.always:
                 self._listen_if_needed()
 
@@ -141,6 +143,7 @@ class OptimizerRecording(Recording):
             "taken": self.trace.steps_taken,
             "waiting": len(self.pending.steps),
             "before": [[x if x is None else x.copy() for x in r.before] for r in self.live_rows],
+            "rows": [len(r.waiting) for r in self.live_rows],
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
@@ -149,6 +152,8 @@ class OptimizerRecording(Recording):
         del self.pending.steps[state["waiting"] :]
         for rows, before in zip(self.live_rows, state["before"], strict=True):
             rows.before = before
+        for rows, count in zip(self.live_rows, state["rows"], strict=True):
+            del rows.waiting[count:]
 
     # Events -------------------------------------------------------------------------------------
 
@@ -180,7 +185,7 @@ class OptimizerRecording(Recording):
             return
         trace = self.trace
         number = trace.steps_taken + 1
-        if number < self.next_due and self._short:
+        if self._short and (number < self.next_due or self._only_live):
             trace.steps_taken = number
             loss, self._loss = self._loss, None
             pending = self.pending
@@ -191,8 +196,11 @@ class OptimizerRecording(Recording):
                 steps.append((number, True, loss, rate, now, None, ()))
                 if len(steps) >= WAITING_STEPS:
                     pending.write()
-            if number + 1 == self.next_live:
-                self.copy_values()
+            if number >= self.next_live - 1:
+                if number == self.next_live:
+                    self._observe_live(number)
+                if number + 1 == self.next_live:
+                    self.copy_values()
             if pending.writer is not None:
                 self._commit_if_due(number)
             return
@@ -201,6 +209,16 @@ class OptimizerRecording(Recording):
         updates, self._updates = self._updates, None
         self._on_step(optimizer, updates)
         self._listen_if_needed()
+
+    def _observe_live(self, number: int) -> None:
+        """Observe the arrays after a step that takes the short way."""
+        optimizer = self.optimizer
+        if optimizer is self.innermost:
+            self.given_gradients = optimizer.given_gradients
+        for rows in self.live_rows:
+            if self.due[id(rows.probe)].is_due(number):
+                rows.observe(number, self.given_gradients)
+        self.next_live = min([self.due[id(p)].next_after(number) for p in self.live])
 
     def _on_step(self, optimizer: Any, updates: Any) -> None:
         if optimizer is not self.optimizer or self.busy:

@@ -101,6 +101,7 @@ class Recording:
         self.live_rows = [
             LiveRows(p, self.run, self.pending, trace.records[p.label]) for p in self.live
         ]
+        self.pending.live_rows = self.live_rows
         current = None
         for probe in [*self.row_probes, *self.live]:
             if probe.clock not in trace.layouts:
