@@ -193,8 +193,8 @@ step_taken = Event("an optimizer took a step")
 #: optimizer compute its terms.
 step_finished = Event("an optimizer finished a step", in_plans=True)
 
-#: A captured call is rehearsed: ``publish(what)``. It "begins", "rests" (what is published until the
-#: next of these is no part of it), and is "undone" or "stands".
+#: A captured call is rehearsed: ``publish(what)``. It "begins", "rests" (what is published until
+#: the next of these is no part of it), and is "undone" or "stands".
 call_rehearsed = Event("a captured call is rehearsed", in_plans=True)
 
 #: Gradients were cleared: ``publish(parameters)``.

@@ -582,6 +582,4 @@ def _tail_of(program: Program, start: int) -> _Tail | None:
     alive = {program.group.get(p, p) for p in places_in([*rest, program.output])}
     if not fit or not alive.isdisjoint(program.group.get(p, p) for p in places):
         return None
-    return _Tail(
-        leaves, places, optimizer, bound, ZERO if cleared else None, i + 2, finished
-    )
+    return _Tail(leaves, places, optimizer, bound, ZERO if cleared else None, i + 2, finished)

@@ -13,7 +13,6 @@ from optlab.trace.probes import Run
 from optlab.trace.probes.rows import RowProbe
 from optlab.trace.recordings.pending import PendingSteps
 
-
 #: The most steps whose rows wait to be written together.
 MOST = 64
 

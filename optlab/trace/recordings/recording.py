@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from optlab.backend import random
 from optlab.backend.arrays import on_host
 from optlab.trace.columns import Column

@@ -65,7 +65,9 @@ class RecordedGradients(RecordedValues):
         """Record that a backward pass is finished, for those who listen to it in a replay."""
         outside = tuple([leaf for leaf in leaves if not self.made_here(leaf)])
         if outside and value is not None and self.known(value) is not None:
-            self.add("effect", "backward finished", announce, (self.place_of(value), outside), {}, None)
+            self.add(
+                "effect", "backward finished", announce, (self.place_of(value), outside), {}, None
+            )
 
     def _sum(self, total: Any, g: Any, create_graph: bool) -> Any:
         """Return the sum of a gradient and those before, recorded as an operation."""
