@@ -134,7 +134,7 @@ class TestFork:
         optimizer = make("Adam", w)
         trace = recorded(optimizer, w)
         loaded = ol.load_trace(trace.save(tmp_path / "run.zarr"))
-        with pytest.raises(TypeError, match="give it as optimizer=..., with its parameters.$"):
+        with pytest.raises(TypeError, match=r"give it as optimizer=\.\.\., with its parameters\.$"):
             loaded.fork(7, loss=rosenbrock)
         fresh = make("Adam", ol.Parameter(np.array([5.0, 5.0]), name="w"))
         same_run(loaded.fork(7, loss=rosenbrock, optimizer=fresh), trace)
