@@ -12,7 +12,7 @@ import numpy as np
 from optlab.backend.extras import needed_for
 from optlab.lab.network_ensembles import NetworkRuns, run_network, store_network
 from optlab.lab.problems.networks import Network
-from optlab.lab.sweeps.progress import ProgressBar
+from optlab.lab.progress import ProgressBar
 from optlab.lab.sweeps.results import SweepResults
 from optlab.optimizer import Optimizer
 

@@ -15,9 +15,9 @@ from optlab.backend.display import renderer
 from optlab.backend.memory.ledger import ROLES
 from optlab.trace import forks, influences, store, tables
 from optlab.trace.columns import Column
-from optlab.trace.foreign import ArraysRecording
 from optlab.trace.named_array import NamedArray
 from optlab.trace.probes.presets import read_probes
+from optlab.trace.recordings.foreign import ArraysRecording
 from optlab.trace.records import Record
 
 Arrays = Mapping[str, np.ndarray]

@@ -213,6 +213,8 @@ def backpropagate(
     if slow_path.any and here.recorder is not None:
         for leaf, g in ends.items():
             here.recorder.collect(leaf, g, create_graph)
+        here.recorder.backward_done(value, [*reached, *ends])
+        reached += ends
         ends = {}
     for leaf, g in ends.items():
         if g.__class__ is _array and not leaf.hooks and (leaf.grad is ZERO or leaf.grad is None):

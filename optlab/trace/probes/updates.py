@@ -14,6 +14,7 @@ from optlab.trace.probes.base import Arrays, Probe, Run, Step, chosen_names
 class _OfUpdates(Probe):
     """A probe that computes a number for each parameter from its gradient and its update."""
 
+    fits_plans = True
     shown = ("parameters",)
 
     def __init__(self, parameters: Sequence[str] | str | None = None, **schedule: Any) -> None:
