@@ -9,8 +9,8 @@ import matplotlib.patches as patches
 import plotly.graph_objects as go
 
 from optlab.optimizer.wrappers.pipeline import PipelineTrace, simulate
-from optlab.viz.backends.matplotlib.parts import as_png, blank_figure
-from optlab.viz.backends.plotly.parts import CONFIG
+from optlab.viz.backends.matplotlib.image import as_png, blank_figure
+from optlab.viz.backends.plotly.draw import CONFIG
 from optlab.viz.style import layout, theme
 from optlab.viz.style.text import format_number
 

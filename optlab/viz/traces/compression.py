@@ -9,13 +9,12 @@ import numpy as np
 import plotly.graph_objects as go
 
 from optlab.backend.memory.sizes import in_words
-from optlab.viz.backends.matplotlib.panels import draw_curves as draw_static_curves
-from optlab.viz.backends.matplotlib.parts import as_png, blank_figure, panel_axes, write_page
-from optlab.viz.backends.plotly.panels import draw_curves
-from optlab.viz.backends.plotly.parts import add_entries, empty_figure
+from optlab.viz.backends.matplotlib.draw import draw_png
+from optlab.viz.backends.plotly.draw import draw
 from optlab.viz.style import layout
 from optlab.viz.style.labels import labeled_trace
 from optlab.viz.style.text import format_percent
+from optlab.viz.traces.figure import trace_scene
 from optlab.viz.traces.view import Curve, TraceView, page_of
 
 #: Names of the curves of what is exchanged whole, and of all parameters together.
@@ -58,12 +57,7 @@ def dgc(trace: Any, *, note: str = "", width: int = 850, height: int = 420) -> g
     >>> dgc(ol.parallel.LocalWorld(2).run(train)[0]).layout.title.text
     '<b>What a rank sent and held back</b>'
     """
-    view = compression_view(labeled_trace(trace, markup=True), note, width, height)
-    figure = empty_figure(view.page, view.title, view.headline)
-    add_entries(figure, view.entries)
-    for at, panel in enumerate(view.panels):
-        draw_curves(figure, panel, view.page, at)
-    return figure
+    return draw(trace_scene(compression_view(labeled_trace(trace), note, width, height)))
 
 
 @layout.documented
@@ -72,11 +66,7 @@ def dgc_png(
 ) -> bytes:
     """Draw a run of `DGCMomentum` as a PNG image; arguments as for `dgc`."""
     view = compression_view(labeled_trace(trace), note, width, height)
-    figure = blank_figure(view.page.width, view.page.height)
-    write_page(figure, view.page, view.title, view.headline, view.entries)
-    for at, panel in enumerate(view.panels):
-        draw_static_curves(panel_axes(figure, view.page, at), panel)
-    return as_png(figure, scale)
+    return draw_png(trace_scene(view), scale)
 
 
 def compression_view(trace: Any, note: str, width: int, height: int) -> TraceView:
