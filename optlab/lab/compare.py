@@ -213,6 +213,7 @@ def compare(
     start: Any = None,
     steps: int = 500,
     seed: int = 0,
+    *,
     executor: Executor | Callable[[], Executor] | None = None,
 ) -> Comparison:
     """Compare optimizers: the same problem, the same start, the same number of steps.

@@ -17,6 +17,7 @@ WRAPPERS = (
     F.ModelAverage,
     F.ExponentialMovingAverage,
     F.DGCMomentum,  # needs several ranks: tests/parallel
+    ol.optimizer.PipelineOptimizer,  # around another one: tests/parallel
 )
 NAMES = [
     name.removesuffix("Optimizer")
