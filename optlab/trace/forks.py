@@ -244,6 +244,11 @@ class _LossRun:
         for p in self.parameters:
             p.grad = None
         value = self.loss(self.named, t) if self.by_step else self.loss(self.named)
+        if not hasattr(value, "backward"):
+            raise TypeError(
+                "fork: loss returns the loss as a Tensor that depends on the parameters it is "
+                f"given; got {type(value).__name__}."
+            )
         value.backward()
         return value.data
 

@@ -478,6 +478,11 @@ class Trace:
         KeyError
             If nothing of that name was recorded; the message lists the names.
         """
+        if not isinstance(name, str):
+            raise TypeError(
+                "a trace is read by names, trace['loss']; its steps are selected by "
+                f"trace.sel(step={name!r})."
+            )
         if name in _SCALARS:
             return getattr(self, name)
         arrays = self._recorded().get(name)
