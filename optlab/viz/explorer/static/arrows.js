@@ -1,7 +1,7 @@
 // The picture of a step: its arrows over the part of the map around it, and for a function of one
 // variable the curve with its tangent.
 
-import { FONTS, between, clearCanvas, drawArrow, drawLeader, drawMarker, drawText, fitCanvas, placeLabel } from "../../browser/static/drawing.js";
+import { FONTS, between, clearCanvas, drawArrow, drawLeader, drawMarker, drawText, fitCanvas, isFar, placeLabel } from "../../browser/static/drawing.js";
 import { numberText } from "./numbers.js";
 
 /** An arrow in pixels.
@@ -253,6 +253,7 @@ export class ArrowPicture {
     });
     const spot = spots.reduce((best, one) => (one.cost < best.cost ? one : best));
     if (spot.cost >= 1000 || (!weight && spot.cost > 90)) return; // no place for it: its line names it
+    if (!weight && isFar(spot, at[0], at[1], 9)) return;
     taken.push(spot.box);
     if (weight) drawLeader(pen, spot, at[0], at[1], color, 5);
     drawText(pen, text, spot.cx, spot.cy, { color, halo: this.explorer.palette.mapHigh, size, weight, align: "center" });
