@@ -17,8 +17,9 @@ ROOT = Path(__file__).parent.parent
 LEARNS = ROOT / "gallery" / "small_gpt.py"  # takes minutes: it has its own tests
 RANKS = ROOT / "gallery" / "ranking.py"  # likewise
 FITS = ROOT / "gallery" / "does_not_fit.py"  # starts processes
+COMPRESSES = ROOT / "gallery" / "dgc_digits.py"  # takes minutes; tests/parallel has a short form
 STUDIES = ROOT / "gallery" / "recompute_study.py"  # a minute; a small network gives the same plot
-ENTRIES = sorted(set((ROOT / "gallery").glob("*.py")) - {LEARNS, RANKS, FITS, STUDIES})
+ENTRIES = sorted(set((ROOT / "gallery").glob("*.py")) - {LEARNS, RANKS, FITS, STUDIES, COMPRESSES})
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 

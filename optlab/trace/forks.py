@@ -17,7 +17,8 @@ from optlab.trace.influences import _innermost, _takes_step, check_values, optim
 from optlab.trace.probes import Norms, Values
 from optlab.trace.probes.base import Run
 from optlab.trace.probes.rows import flat_state, with_leaves
-from optlab.trace.recording import OptimizerRecording, changes_gradients, parts_of
+from optlab.trace.recordings.of_optimizer import OptimizerRecording
+from optlab.trace.recordings.parts import changes_gradients, parts_of
 
 
 def fork(

@@ -16,6 +16,7 @@ WRAPPERS = (
     ol.optimizer.RecomputeOptimizer,
     F.ModelAverage,
     F.ExponentialMovingAverage,
+    F.DGCMomentum,  # needs several ranks: tests/parallel
 )
 NAMES = [
     name.removesuffix("Optimizer")

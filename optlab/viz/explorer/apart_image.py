@@ -15,7 +15,7 @@ from matplotlib.patches import FancyArrowPatch, Rectangle
 from matplotlib.textpath import text_to_path
 
 from optlab.backend.text import encodable
-from optlab.viz.backends.matplotlib.parts import (
+from optlab.viz.backends.matplotlib.image import (
     PIXEL,
     as_png,
     blank_figure,

@@ -13,7 +13,7 @@ from optlab.viz.backends.scene import Axis, Line, Mark, Marker, Panel, Pen, Poin
 from optlab.viz.style import layout, theme
 from optlab.viz.style.geometry import Floats
 from optlab.viz.style.labels import escaped
-from optlab.viz.traces.view import traces_of
+from optlab.viz.style.results import traces_of
 
 WIDTH, HEIGHT = 900, 440
 

@@ -26,7 +26,7 @@ from optlab.viz.backends.scene import (
 from optlab.viz.style import layout, theme
 from optlab.viz.style.geometry import Floats
 from optlab.viz.style.labels import escaped
-from optlab.viz.traces.view import traces_of
+from optlab.viz.style.results import traces_of
 
 WIDTH, HEIGHT = 900, 460
 

@@ -95,7 +95,7 @@ def _range_of(given: Any) -> Any:
     problem: Any = trace.problem or SimpleNamespace(title=f"the run {trace.name}")
     optimizer: Any = type(str(trace.settings.get("class", trace.name)), (), {})()
     steps = len(loss) + (trace.stopped is not None)
-    return RateRange(problem, optimizer, rates, loss, means, steps, smoothing)
+    return RateRange(problem, optimizer, rates, loss, means, steps, smoothing, rates)
 
 
 def _grows(trace: Any) -> bool:
