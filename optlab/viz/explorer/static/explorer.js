@@ -37,7 +37,7 @@ export class Explorer extends Changes {
     this.asked = 0;
     /** @type {number[]} */
     this.frameTimes = [];
-    this.problemKey = this.lastHeights = "";
+    this.problemKey = this.lastHeights = this.claimText = "";
     this.map = this.network ? null : new MapPanel(this);
     this.plot = new Plot(this);
     this.apart = new TakeApart(this);

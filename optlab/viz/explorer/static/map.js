@@ -331,6 +331,7 @@ export class MapDrawing {
       const x = this.x(point[0]), y = this.y(point[1]);
       for (let along = 0; along <= ems; along += 1.5) busy.push([x + along * size, y]);
     };
+    for (const [x, y] of this.axisTexts()) for (const right of [-3, -1, 1]) busy.push([x + right * size, y]);
     if (state.start.length === 2) keepFree(state.start, this.explorer.hint ? 17 : 4);
     for (const point of this.explorer.engine.surface(state.problem).minima) keepFree(point, 6);
     this.levelBoxes = [];
@@ -393,6 +394,15 @@ export class MapDrawing {
     pen.lineWidth = 2.5;
     pen.stroke(path);
     this.drawAxes(pen);
+  }
+
+  /** Where the numbers of the axes stand, about.
+   * @returns {number[][]} */
+  axisTexts() {
+    const size = 13 * this.explorer.state.text_size;
+    const across = linearTicks(this.box[0], this.box[1], this.width / 120).map((tick) => [this.x(tick), this.height - size * 0.8]);
+    const up = linearTicks(this.box[2], this.box[3], this.height / 90).map((tick) => [this.width - 2 * size, this.y(tick)]);
+    return [...across, ...up];
   }
 
   /** @param {CanvasRenderingContext2D} pen */
