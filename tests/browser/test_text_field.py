@@ -33,9 +33,10 @@ def test_a_typed_formula_is_alive_and_has_the_engine_s_paths(page):
     assert page.root.locator(".ol-formula-field").is_hidden()
     state = page.root.evaluate(STATE)
     assert state["start"] == [-2, 2]
-    made = ol.explore(FORMULA, ["SGD", "Adam"], steps=60).change(
-        rate={entry["name"]: entry["rate"] for entry in state["optimizers"]}
+    rates = page.root.evaluate(
+        "root => Object.fromEntries(root.explorer.shown.map(({ entry, rate }) => [entry.name, rate]))"
     )
+    made = ol.explore(FORMULA, ["SGD", "Adam"], steps=60).change(rate=rates)
     for name, runs in made.model.runs.items():
         path = runs.point[made.model.rate_index(name)].ravel()[:80]
         assert page.root.evaluate(PATH, name) == path.tolist()
