@@ -94,7 +94,7 @@ class Faulty(ol.nn.Layer):
                 raise SystemExit(3)
             if self.how == "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
-            time.sleep(60)  # "stall"
+            time.sleep(120)  # "stall"
         return x
 
 
@@ -127,10 +127,20 @@ def main():
             examples=int(examples), queue_size=int(queue_size),
         )  # fmt: skip
         np.savez(Path(target) / f"{comm.rank}.npz", np.array(losses), *found)
-    else:
-        said, same, seconds = failing(comm, rest[0])
-        Path(target, f"{comm.rank}.txt").write_text(f"{same} {seconds:.1f} {said}", "utf-8")
-        os._exit(0)  # a stalled rank does not answer MPI_Finalize
+        return
+    said, same, seconds = failing(comm, rest[0])
+    written = Path(target, f"{comm.rank}.part")
+    written.write_text(f"{same} {seconds:.1f} {said}", "utf-8")
+    written.rename(written.with_suffix(".txt"))
+    if rest[0] == "raise":
+        return  # all ranks end as usual
+    # A stalled rank does not answer MPI_Finalize; and mpiexec kills all others when the first ends
+    # without it, so none ends before all have written.
+    others = {f"{rank}.txt" for rank in range(comm.size) if rank != 1}
+    patient_until = time.monotonic() + 60
+    while time.monotonic() < patient_until and not others <= set(os.listdir(target)):
+        time.sleep(0.05)
+    os._exit(0)
 
 
 if __name__ == "__main__":
