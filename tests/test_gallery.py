@@ -85,7 +85,7 @@ def test_the_ranking_names_every_optimizer(ranking: dict[str, Any]) -> None:
         name
         for name, value in vars(ol.optimizer).items()
         if isinstance(value, type) and issubclass(value, ol.optimizer.Optimizer)
-        and value is not ol.optimizer.Optimizer and not ranking["wraps"](value)
+        and value is not ol.optimizer.Optimizer and not ranking["is_elsewhere"](value)
     }  # fmt: skip
     assert rules <= set(ranked_rates()), "run python gallery/ranking.py"
     assert set(ranking["contestants"]()) == set(ranked_rates())

@@ -54,12 +54,11 @@ def test_a_measured_step_says_what_was_measured_and_predicted():
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_static_picture_has_the_colors_of_the_page(scheme):
-    before = theme.scheme()
-    theme.use_scheme(scheme)
+    theme.choose(scheme)
     try:
         content = ol.viz.pipeline_png(simulate(2, 4))
     finally:
-        theme.use_scheme(before)
+        theme.choose(None)
     assert content.startswith(b"\x89PNG")
     import io
 
