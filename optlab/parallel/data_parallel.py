@@ -11,8 +11,10 @@ from optlab.autograd.tensor.tensor import Tensor
 from optlab.backend.arrays import on_host
 from optlab.backend.exchange import Exchange, added, check_apart
 from optlab.nn.base.layer import Layer
+from optlab.optimizer import PipelineOptimizer
 from optlab.optimizer.optimizer import Optimizer
 from optlab.optimizer.params.labels import label_of
+from optlab.optimizer.wrappers import layers_of
 from optlab.optimizer.wrappers.wrapper import Wrapper
 
 
@@ -147,6 +149,8 @@ def average_gradients(optimizer: Any, comm: Any, **deadlines: float) -> Gradient
 
     Raises
     ------
+    TypeError
+        If the optimizer computes gradients inside its step (LBFGS, SAM, PipelineOptimizer).
     ValueError
         If the optimizers differ in the structure of their parameters, or two ranks share one.
 
@@ -168,9 +172,22 @@ def average_gradients(optimizer: Any, comm: Any, **deadlines: float) -> Gradient
     >>> ol.parallel.LocalWorld(3).run(f)
     [0.0, 0.0, 0.0]
     """
+    _check_one_gradient(optimizer)
     average = GradientAverage(optimizer, comm, **deadlines)
     optimizer.register_step_pre_hook(average)
     return average
+
+
+def _check_one_gradient(optimizer: Any) -> None:
+    """Raise TypeError for an optimizer that has no gradient yet when its step begins."""
+    innermost, layers = layers_of(optimizer)
+    for one in (innermost, *layers):
+        if getattr(type(one), "needs_closure", False) or isinstance(one, PipelineOptimizer):
+            raise TypeError(
+                "average_gradients averages the gradients that are there when step() begins; "
+                f"{type(one).__name__} computes its own inside of the step, which would not be "
+                "averaged. Use an optimizer of one gradient a step."
+            )
 
 
 class DataParallel(Layer):

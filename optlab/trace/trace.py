@@ -343,6 +343,11 @@ class Trace:
         """
         if not isinstance(name, str):
             raise TypeError(f"log takes a name and a number; got {name!r} as the name.")
+        array = np.array(value)
+        if array.dtype.kind not in "biufcV":  # V: the 16-bit floats of ml_dtypes
+            raise TypeError(
+                f"log records numbers; got {value!r} for {name!r}. trace.mark(text) keeps a text."
+            )
         label = f"log {name}"
         if label not in self.records:
             if name in self.names:
@@ -351,7 +356,7 @@ class Trace:
         record, now = self.records[label], self._now()
         if len(record.steps) == record.rows_before > 0 and int(record.steps.last()) == now:
             record.drop_last()  # a resumed run logs its first step again
-        record.bytes += record.append(now, {name: np.array(value)})
+        record.bytes += record.append(now, {name: array})
 
     def _now(self) -> int:
         """Return the number of steps that were taken."""
@@ -420,7 +425,7 @@ class Trace:
             chosen = read_probes(probes, sizes)
             self._appends = ArraysRecording(self, before, chosen, 1, 200_000_000)
             self._appends.start()
-        elif before is not None or probes is not None:
+        elif self.steps_taken and (before is not None or probes is not None):
             raise TypeError("before and probes are for the first call of append alone.")
         self._appends.append(
             loss, learning_rate, parameters, gradients or {}, slots or {}, terms or {}

@@ -451,3 +451,38 @@ def test_a_training_and_layers_are_taken_as_they_are():
     other = ol.lab.recipe("moons").run(steps=5, seed=1).model
     way = ol.lab.connect(training.model, loss, training.model, other, size=3, curve=False)
     assert way.line[0] == pytest.approx(float(loss().item()), rel=1e-5)
+
+
+class Twins(ol.nn.Layer):
+    """Two matrices of one shape: their order decides which is which."""
+
+    def __init__(self):
+        super().__init__()
+        self.a = self.create_parameter([2, 2])
+        self.b = self.create_parameter([2, 2])
+
+    def forward(self):
+        return (self.a**2).sum() + 9 * ((self.b - 1) ** 2).sum()
+
+
+def test_weights_of_one_shape_are_not_mistaken_for_each_other():
+    model = Twins()
+    optimizer = ol.optimizer.SGD(0.01, parameters=[model.b, model.a])
+    with ol.record(optimizer, probes=[ol.probes.Snapshots(every=1)]) as trace:
+        for _ in range(3):
+            model().backward()
+            optimizer.step()
+            optimizer.clear_grad()
+    with pytest.raises(ValueError, match="model=model"):
+        ol.lab.landscape(model, model, size=3, runs=trace)
+
+
+def test_each_name_has_one_run():
+    model, (x, y) = network(), data()
+    trace = trained(model, x, y)
+    with pytest.raises(TypeError, match="2 runs"):
+        ol.lab.landscape(model, loss_of(model, x, y), size=3, runs={"a": [trace, trace]})
+    with pytest.raises(TypeError, match="0 runs"):
+        ol.lab.landscape(model, loss_of(model, x, y), size=3, runs={"a": None})
+    with pytest.raises(ValueError, match="a run that moves"):
+        ol.lab.landscape(model, loss_of(model, x, y), "pca", size=3, runs=[])

@@ -239,3 +239,37 @@ def test_a_recurrent_model_reads_a_text_as_it_writes_it():
 def test_models_say_what_they_take(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_a_step_that_was_torn_is_neither_saved_nor_repeated(tmp_path):
+    recipe = ol.lab.recipe("moons")
+    training = ol.lab.Training(recipe, 6, 0, tmp_path / "run", None)
+    training.take_step()
+    training.save(tmp_path / "run")
+
+    def torn():
+        raise KeyboardInterrupt
+
+    training.optimizer.schedule.step = torn  # after the weights have moved
+    training.resume()
+    assert training.interrupted
+    with pytest.raises(RuntimeError, match="in its middle"):
+        training.resume()
+    same(recipe.run(steps=6, to=tmp_path / "run"), recipe.run(steps=6))
+
+
+def test_a_score_that_was_interrupted_is_made_up_for(tmp_path):
+    from dataclasses import replace
+
+    recipe, calls = ol.lab.recipe("moons"), []
+
+    def score(model, data):
+        calls.append(1)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return recipe.score(model, data)
+
+    training = replace(recipe, score=score).run(steps=4)
+    assert training.interrupted
+    training.resume()
+    assert list(training.scores) == [4]

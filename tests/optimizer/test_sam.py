@@ -189,6 +189,10 @@ def test_misuse_is_told():
         ol.optimizer.SAM(ol.optimizer.LBFGS(parameters=[w]))
     with pytest.raises(ValueError, match="at least 0"):
         ol.optimizer.SAM(ol.optimizer.SGD(0.1), rho=-1)
+    with pytest.raises(ValueError, match="finite"):
+        ol.optimizer.SAM(ol.optimizer.SGD(0.1), rho=np.inf)
+    with pytest.raises(TypeError, match="True or False"):
+        ol.optimizer.SAM(ol.optimizer.SGD(0.1), adaptive="no")
     with pytest.raises(RuntimeError, match="no parameter of SAM"):
         sam.step(lambda: ol.to_tensor(1.0))
 

@@ -181,3 +181,20 @@ def test_a_sampler_takes_rank_and_size_from_its_world():
 def test_a_world_is_a_communicator(world):
     with pytest.raises(TypeError, match="takes a communicator"):
         ol.parallel.broadcast([ol.Parameter([1.0])], world)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda p: ol.optimizer.LBFGS(0.1, parameters=p),
+        lambda p: ol.optimizer.SAM(ol.optimizer.SGD(0.1, parameters=p)),
+        lambda p: ol.optimizer.LookAhead(ol.optimizer.SAM(ol.optimizer.SGD(0.1, parameters=p))),
+        lambda p: ol.optimizer.PipelineOptimizer(ol.optimizer.SGD(0.1, parameters=p)),
+    ],
+)
+def test_gradients_made_inside_a_step_cannot_be_averaged_before_it(make):
+    def f(comm):
+        ol.parallel.average_gradients(make([ol.Parameter([1.0], name="w")]), comm)
+
+    with pytest.raises(RankError, match="inside of the step"):
+        LocalWorld(2).run(f)

@@ -199,3 +199,24 @@ class TestAppend:
         with pytest.raises(ValueError, match=r"w has shape \(3,\); its parameter has \(2,\)"):
             trace.append(parameters={"w": np.ones(3)})
         assert len(trace) == 1
+
+
+def test_a_step_that_was_refused_changes_nothing():
+    trace = ol.trace.Trace("elsewhere")
+    w = np.array([2.0, 3.0])
+    for gradients in ({"w": np.ones(3)}, {"v": np.ones(2)}):
+        with pytest.raises(ValueError, match=r"shape|names|parameter"):
+            trace.append(
+                parameters={"w": w - 1}, gradients=gradients,
+                before={"w": w} if not len(trace) else None,
+            )  # fmt: skip
+    trace.append(loss=1.0, parameters={"w": w - 1}, gradients={"w": np.ones(2)}, before={"w": w})
+    assert trace.terms["update"]["w"].tolist() == [[-1.0, -1.0]]
+    assert len(trace) == 1
+
+
+def test_texts_are_marked_not_logged():
+    trace = ol.trace.Trace("elsewhere")
+    for value in ("warm-up", None, object()):
+        with pytest.raises(TypeError, match="mark"):
+            trace.log("phase", value)

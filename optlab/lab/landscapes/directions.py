@@ -116,6 +116,11 @@ def principal_directions(
     """
     n = len(points)
     products = np.zeros((n, n))
+    if n < 2:
+        raise ValueError(
+            'plane="pca" needs a run that moves: at least two different recorded sets of weights; '
+            f"got {n}."
+        )
     for name, start in origin.items():
         products += _rows(points, name, start) @ _rows(points, name, start).T
     sizes, vectors = np.linalg.eigh(products)

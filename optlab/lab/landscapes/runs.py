@@ -83,7 +83,12 @@ def read_runs(runs: Any, model: Layer) -> dict[str, RecordedRun]:
             )
         found: dict[str, RecordedRun] = {}
         for name, run in traces.items():
-            found[name] = next(iter(read_runs(run, model).values()))
+            one = list(read_runs(run, model).values())
+            if len(one) != 1:
+                raise TypeError(
+                    f"runs= has {len(one)} runs by the name {name!r}; give each a name of its own."
+                )
+            found[name] = one[0]
         return found
     if isinstance(traces, Iterable) and not isinstance(traces, (str, bytes)):
         several = list(traces)
@@ -120,8 +125,12 @@ def _of_trace(trace: Trace, model: Layer) -> RecordedRun:
     if set(recorded) != set(own):
         # A recorder without model= names parameters by their own names, or by position.
         shapes = [np.shape(values)[1:] for values in recorded.values()]
-        if shapes != [p.data.shape for p in own.values()]:
+        fits = shapes == [p.data.shape for p in own.values()]
+        if fits and not _in_order(trace, own) and len(set(shapes)) < len(shapes):
+            fits, has = False, "which is which does not follow from its names and shapes"
+        else:
             has = f"it has {', '.join(trace.names)}" if not recorded else "its shapes differ"
+        if not fits:
             raise ValueError(
                 f"the trace {trace.name!r} does not have the weights of this "
                 f"{type(model).__name__} ({has}). Record the run with "
@@ -133,6 +142,13 @@ def _of_trace(trace: Trace, model: Layer) -> RecordedRun:
     if kind == "parameter":  # which begins with the values before the first step
         steps = np.concatenate([[0], steps])
     return RecordedRun(steps, [{n: x[i] for n, x in arrays.items()} for i in range(len(steps))])
+
+
+def _in_order(trace: Trace, own: Mapping[str, Any]) -> bool:
+    """Return whether the recorded optimizer has the parameters of a model in their order."""
+    groups = getattr(trace.optimizer, "groups", ())
+    recorded = [p for group in groups for p in group.parameters]
+    return [id(p) for p in recorded] == [id(p) for p in own.values()]
 
 
 def project(run: RecordedRun, plane: Plane) -> tuple[np.ndarray, np.ndarray, float]:

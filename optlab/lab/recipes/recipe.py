@@ -37,9 +37,12 @@ def stopped_between_steps() -> Iterator[list[bool]]:
         yield stop
         return
     before = signal.getsignal(signal.SIGINT)
+    if before is None or before is signal.SIG_IGN:  # nobody is to be interrupted
+        yield stop
+        return
 
     def stop_soon(number: int, frame: Any) -> None:
-        if stop or not callable(before):
+        if stop:
             raise KeyboardInterrupt
         stop.append(True)
 
@@ -200,6 +203,7 @@ class Training:
         self.seconds = 0.0
         self.trace: Trace | None = None
         self.interrupted = False
+        self._torn = False
 
     @property
     def score(self) -> float:
@@ -238,12 +242,14 @@ class Training:
             loss = self.recipe.loss(self.model, batch)
             loss.backward()
         found = float(loss.item())
+        self._torn = True  # until all of it has been counted
         self.optimizer.step()
         self.optimizer.clear_grad()
         if self.optimizer.schedule is not None:
             self.optimizer.schedule.step()
         self.losses.append(found)
         self.step += 1
+        self._torn = False
         return found
 
     def evaluate(self) -> float:
@@ -260,6 +266,11 @@ class Training:
     def _train(
         self, save_every: float, callback: Callable[[Training], Any] | None, progress: bool | None
     ) -> None:
+        if self._torn:
+            raise RuntimeError(
+                f"step {self.step} of this run was interrupted in its middle, so that it cannot be "
+                "repeated to the bit. Run the recipe again; with to= it goes on from its file."
+            )
         bar = ProgressBar(self.steps, self.recipe.name, progress, "steps")
         self.interrupted = False
         self.model.train()
@@ -270,6 +281,8 @@ class Training:
         saved = time.monotonic()
         try:
             with stopped_between_steps() as stop:
+                if self._is_due() and self.step not in self.scores:  # cut off before its score
+                    self._score(callback)
                 while self.step < self.steps and not stop:
                     self._one(bar, callback)
                     if self._path is not None and time.monotonic() - saved >= save_every:
@@ -282,7 +295,7 @@ class Training:
             bar.close()
             if recording is not None:
                 recording.__exit__(None, None, None)
-            if self._path is not None:
+            if self._path is not None and not self._torn:
                 self.save(self._path)
 
     def _one(self, bar: ProgressBar, callback: Callable[[Training], Any] | None) -> None:
@@ -291,10 +304,17 @@ class Training:
         self.take_step()
         self.seconds += time.perf_counter() - began
         bar.update(self.step)
-        if self.step % self.recipe.every == 0 or self.step == self.steps:
-            self.evaluate()
-            if callback is not None:
-                callback(self)
+        if self._is_due():
+            self._score(callback)
+
+    def _is_due(self) -> bool:
+        """Return whether a score is evaluated after this many steps."""
+        return self.step > 0 and (self.step % self.recipe.every == 0 or self.step == self.steps)
+
+    def _score(self, callback: Callable[[Training], Any] | None) -> None:
+        self.evaluate()
+        if callback is not None:
+            callback(self)
 
     # The file -------------------------------------------------------------------------------------
 

@@ -92,8 +92,10 @@ class SAM(Wrapper):
                 "evaluates the loss itself. Wrap one such as SGD, Momentum or Adam."
             )
         self.rho = as_setting(rho, "rho")
-        if not self.rho >= 0:
-            raise ValueError(f"rho is a distance, at least 0; got {rho!r}.")
+        if not 0 <= self.rho < math.inf:
+            raise ValueError(f"rho is a distance, finite and at least 0; got {rho!r}.")
+        if not isinstance(adaptive, (bool, np.bool_)):
+            raise TypeError(f"adaptive is True or False; got {adaptive!r}.")
         self.adaptive = bool(adaptive)
         self._forget()
 
@@ -137,7 +139,10 @@ class SAM(Wrapper):
                 "gradients, computes the loss, runs backward and returns the loss."
             )
         with self._step_hooks(closure):
-            return self._step_around(lambda: self._take(closure))
+            try:
+                return self._step_around(lambda: self._take(closure))
+            finally:
+                self._ascent = {}
 
     def apply_gradients(self, params_grads: Any) -> list[Any]:
         """Raise TypeError: a step needs a second gradient, elsewhere."""

@@ -186,10 +186,12 @@ class ArraysRecording(Recording):
     ) -> None:
         """Record a step of these arrays."""
         old = self.now
-        self.now = old | self._checked("parameters", parameters)
-        self.gradients = self._checked("gradients", gradients)
-        self.slots = {name: self._checked(f"slot {name}", x) for name, x in slots.items()}
+        now = old | self._checked("parameters", parameters)
+        checked = self._checked("gradients", gradients)
+        held = {name: self._checked(f"slot {name}", x) for name, x in slots.items()}
         named = {name: self._checked(f"term {name}", x) for name, x in terms.items()}
+        loss = float(loss)
+        self.now, self.gradients, self.slots = now, checked, held
         if "update" not in named:
             named["update"] = {name: self.now[name] - old[name] for name in parameters}
 
@@ -203,7 +205,7 @@ class ArraysRecording(Recording):
 
         number = self.trace.steps_taken = self.trace.steps_taken + 1
         rate: Callable[[], float] = lambda: float(learning_rate)  # noqa: E731
-        self.take(number, float(loss), rate, rows)
+        self.take(number, loss, rate, rows)
 
     def _checked(self, what: str, given: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """Return arrays by the names of parameters, copied.

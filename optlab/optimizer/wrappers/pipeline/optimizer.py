@@ -330,7 +330,7 @@ class PipelineOptimizer(Wrapper):
 
     def _update(self, totals: dict[Any, Any], own: list[Any], loss: Any) -> None:
         """Take the step of the inner optimizer, unless more steps are collected before."""
-        due = True
+        due, collected = True, self._sums
         if self._sync_steps > 1:
             due, totals = self._collected(totals, own)
         if due:
@@ -344,7 +344,13 @@ class PipelineOptimizer(Wrapper):
                     tape.collect(leaf, g, False)
             if events.backward_finished.listeners:
                 events.backward_finished.publish(loss, list(totals))
-            self._step_around(self.inner_optimizer.step)
+            before = [flat.t[i] for flat, i in self.places]
+            try:
+                self._step_around(self.inner_optimizer.step)
+            except BaseException:
+                if not any(self._which_updated(before)):  # the step can be taken again
+                    self._sums = collected
+                raise
 
     def _collected(self, totals: dict[Any, Any], own: list[Any]) -> tuple[bool, dict[Any, Any]]:
         """Collect gradients over steps; return whether the update is due, and their means."""
