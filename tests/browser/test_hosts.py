@@ -516,8 +516,9 @@ def test_fifty_runs_of_a_cell_leave_one_explorer(desk, hosts):
         "import gc, ipywidgets; gc.collect()\n"
         "from ipywidgets.widgets.widget import _instances\n"
         "held = [f'{type(o).__module__}.{type(o).__name__}' for o in gc.get_objects()]\n"
-        "print(sum(h.endswith(('.Explorer', '.Model', '.Runs', '.Layout')) and "
-        "h.startswith(('optlab', 'ipywidgets')) for h in held), len(_instances))"
+        "ours = [h for h in held if h.startswith(('optlab', 'ipywidgets'))]\n"
+        "print(sum(h.endswith(('.Model', '.Runs')) for h in ours), "
+        "sum(h.endswith(('.Explorer', '.Layout')) for h in ours), len(_instances))"
     )
     nodes = page.locator(".optlab-explorer").evaluate("e => e.querySelectorAll('*').length")
     page.evaluate("window.seen = []")
@@ -544,10 +545,12 @@ def test_fifty_runs_of_a_cell_leave_one_explorer(desk, hosts):
     assert alive == 0, "element, explorer and model of an earlier run are gone"
     assert late["nodes"] < early["nodes"] + nodes, "less than one explorer"
     assert late["jsEventListeners"] <= early["jsEventListeners"] + 5 * 40, "JupyterLab adds 3 a run"
-    held, known = map(int, kernel_late.split())
+    computed, shells, known = map(int, kernel_late.split())
+    computed_early, shells_early, _ = map(int, kernel_early.split())
     assert known <= 2, "an explorer and its layout"
-    # Out[...] still refers to the closed ones; what they computed is gone.
-    assert held - int(kernel_early.split()[0]) <= 40
+    assert computed <= computed_early, "what earlier runs have computed is gone"
+    # Out[...] still refers to the closed ones: an explorer and its layout a run.
+    assert shells - shells_early <= 2 * 40
     one.put("1 + 1", 0)
     one.run()
     page.locator(".optlab-explorer").wait_for(state="detached")
