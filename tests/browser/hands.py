@@ -118,9 +118,7 @@ def exercise(page, root):
     else:  # in one column they are a list
         root.get_by_label("example", exact=True).select_option(name)
     ready(root)
-    claim = root.evaluate(
-        "(root, name) => root.explorer.options.presets[name].claim", name
-    )
+    claim = root.evaluate("(root, name) => root.explorer.options.presets[name].claim", name)
     assert root.locator(".ol-claim").inner_text() == claim
     assert inked(root) > 20
     assert not BROKEN.search(page.locator("body").inner_text())
