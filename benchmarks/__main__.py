@@ -8,12 +8,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import browser, memory, recompute
+from benchmarks import browser, long_recording, memory, recompute, recording
 from benchmarks.report import as_json, as_text
 from benchmarks.row import all_rows, beside_checkout, select
 from benchmarks.runner import Settings, measure
 
-OTHERS = (browser, memory, recompute)
+OTHERS = (browser, memory, recompute, recording, long_recording)
 """What is no row, and measured only by name."""
 
 DEFAULT_JSON = Path(__file__).resolve().parent / "results" / "latest.json"
@@ -100,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(as_text(results[-1]), end="\n\n", flush=True)
     written = as_json(results, settings)
     finished = all(result.ours.measured for result in results)
-    for other in (memory, recompute, browser):
+    for other in (memory, recompute, recording, long_recording, browser):
         if other.NAME not in options.names:
             continue
         try:

@@ -80,20 +80,22 @@ VARIANTS = {
 
 
 def contestants() -> dict[str, Contestant]:
-    """Return every update rule of the package, and the variants."""
+    """Return every update rule that runs on one rank, and the variants."""
     found = {}
     for name in ol.optimizer.__all__:
         value = getattr(ol.optimizer, name)
         is_rule = inspect.isclass(value) and issubclass(value, ol.optimizer.Optimizer)
-        # A wrapper has no learning rate of its own.
-        if is_rule and value is not ol.optimizer.Optimizer and not wraps(value):
+        if is_rule and value is not ol.optimizer.Optimizer and not is_elsewhere(value):
             found[name] = rule(name, **SETTINGS.get(name, {}))
     return dict(sorted((found | VARIANTS).items(), key=lambda item: item[0].lower()))
 
 
-def wraps(cls: Any) -> bool:
-    """Return whether a class is a wrapper around another optimizer."""
-    return issubclass(cls, Wrapper)
+def is_elsewhere(cls: Any) -> bool:
+    """Return whether a class has no row of its own.
+
+    A wrapper has no learning rate of its own, and DGCMomentum needs several ranks.
+    """
+    return issubclass(cls, (Wrapper, ol.optimizer.DGCMomentum))
 
 
 def choose(

@@ -77,6 +77,7 @@ _NAMES = {
     "numpy": "optlab.numpy",
     "special": "optlab.special",
     "optimizer": "optlab.optimizer",
+    "parallel": "optlab.parallel",
     "probes": "optlab.trace.probes",
     "problems": "optlab.lab.problems",
     "regularizer": "optlab.optimizer.regularizer",

@@ -15,6 +15,7 @@ from optlab import lab as lab
 from optlab import nn as nn
 from optlab import numpy as numpy
 from optlab import optimizer as optimizer
+from optlab import parallel as parallel
 from optlab import special as special
 from optlab import trace as trace
 from optlab import viz as viz

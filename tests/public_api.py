@@ -22,6 +22,7 @@ MODULES = [
     "optlab.lab.models", "optlab.lab.problems", "optlab.nn", "optlab.nn.functional",
     "optlab.nn.initializer", "optlab.nn.loss", "optlab.nn.utils", "optlab.optimizer",
     "optlab.optimizer.lr", "optlab.optimizer.regularizer", "optlab.optimizer.wrappers",
+    "optlab.parallel",
     "optlab.plan", "optlab.special", "optlab.trace", "optlab.trace.memory", "optlab.viz",
 ]  # fmt: skip
 

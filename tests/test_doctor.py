@@ -1,6 +1,7 @@
 """The doctor finds problems and suggests repairs, and never raises."""
 
 import importlib
+import subprocess
 import sys
 import types
 from importlib import metadata
@@ -13,6 +14,9 @@ from optlab._doctor import browser, checks, requirements
 from optlab._doctor.report import NEEDED
 from optlab._doctor.requirements import Requirement
 from optlab.backend import blas_kernels
+from optlab.parallel import launcher
+
+FAULT_OF_TWO_RANKS = checks.fault_of_two_ranks
 
 
 def rows_named(name):
@@ -23,6 +27,7 @@ def rows_named(name):
 def _no_measurement(monkeypatch):
     """Products are measured in child processes; tests/backend/test_blas_kernels.py does that."""
     monkeypatch.setattr(blas_kernels, "compare_kernels", lambda: None)
+    monkeypatch.setattr(checks, "fault_of_two_ranks", lambda program: "")  # a second each
 
 
 @pytest.fixture
@@ -196,6 +201,41 @@ def test_faster_kernels_are_said_to_be_faster(monkeypatch):
 def test_numba_comes_with_the_first_command_and_alone():
     wanted = {part: {r.text for r in found} for part, found in checks.requirements().items()}
     assert wanted["fast"] <= wanted["lab"]
+
+
+def test_two_ranks_of_mpi_meet(monkeypatch):
+    pytest.importorskip("mpi4py")
+    monkeypatch.setattr(checks, "fault_of_two_ranks", FAULT_OF_TWO_RANKS)
+    [row] = checks.check_mpi()
+    assert row.state == "ok"
+    assert "two ranks added a number" in row.detail
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said"),
+    [
+        (FileNotFoundError("no mpiexec"), "there is no mpiexec"),
+        (subprocess.TimeoutExpired("mpiexec", 30), "did not meet in 30 seconds"),
+        (subprocess.CompletedProcess([], 1, "", "first\nno route to host"), "no route to host"),
+    ],
+    ids=["absent", "silent", "failing"],
+)
+def test_what_is_wrong_with_mpi_is_said(monkeypatch, outcome, said):
+    pytest.importorskip("mpi4py")
+
+    def found(*args, **kwargs):
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    absent = isinstance(outcome, FileNotFoundError)
+    monkeypatch.setattr(launcher, "mpiexec", found if absent else lambda: "mpiexec")
+    monkeypatch.setattr(checks, "fault_of_two_ranks", FAULT_OF_TWO_RANKS)
+    monkeypatch.setattr(checks.subprocess, "run", found)
+    [row] = checks.check_mpi()
+    assert row.state == "broken"
+    assert said in row.detail
+    assert "mpich" in row.mend
 
 
 def test_no_browser_is_said_with_the_command(monkeypatch):

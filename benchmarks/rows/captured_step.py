@@ -48,8 +48,8 @@ def weights(size: Size) -> list[Any]:
     return found
 
 
-def _training(size: Size) -> Any:
-    """Return the function of one eager step of optlab, and its arguments."""
+def training(size: Size) -> Any:
+    """Return an optimizer of optlab, the function of one eager step, and its arguments."""
     import optlab as ol
 
     inputs, labels = batch(size)
@@ -72,21 +72,21 @@ def _training(size: Size) -> Any:
         optimizer.clear_grad()
         return loss
 
-    return step, x, y
+    return optimizer, step, x, y
 
 
 def ours(size: Size) -> Work:
     """Return one captured training step of optlab."""
     import optlab as ol
 
-    step, x, y = _training(size)
+    _, step, x, y = training(size)
     captured = ol.capture(step)
     return lambda: captured(x, y)
 
 
 def eager(size: Size) -> Work:
     """Return the same step of optlab without capture."""
-    step, x, y = _training(size)
+    _, step, x, y = training(size)
     return lambda: step(x, y)
 
 

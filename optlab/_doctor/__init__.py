@@ -43,6 +43,7 @@ def doctor() -> Report:
         "BLAS kernels": checks.check_blas_kernels,
         "numba": checks.check_numba,
         "GPU": checks.check_gpu,
+        "MPI": checks.check_mpi,
         "browser": checks.check_browser,
     }
     for name, check in all_checks.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Iterable
 from dataclasses import replace
@@ -169,6 +170,44 @@ def check_gpu() -> Iterable[Row]:
     else:
         mend = "an NVIDIA GPU and its driver are needed (`nvidia-smi` shows both)"
         yield Row(part, "CUDA device", "missing", "CuPy finds none; all runs on the CPU", mend)
+
+
+def check_mpi() -> Iterable[Row]:
+    """Let two ranks of MPI add a number, if mpi4py is installed."""
+    if not installed("mpi4py"):
+        return
+    from optlab.parallel.launcher import mpiexec
+
+    try:
+        program = mpiexec()
+    except FileNotFoundError:
+        detail = "mpi4py is installed, and there is no mpiexec"
+        yield Row("parallel", "MPI", "broken", detail, pip_install(["mpich"]))
+        return
+    fault = fault_of_two_ranks(program)
+    if fault:
+        yield Row("parallel", "MPI", "broken", fault, _of_one_mpi())
+    else:
+        yield Row("parallel", "MPI", "ok", f"two ranks added a number ({program})")
+
+
+def fault_of_two_ranks(program: str) -> str:
+    """Let two ranks add a number; return what went wrong, or an empty text."""
+    code = "from mpi4py import MPI; assert MPI.COMM_WORLD.allreduce(MPI.COMM_WORLD.rank) == 1"
+    command = [program, "-n", "2", sys.executable, "-m", "mpi4py", "-c", code]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    except subprocess.TimeoutExpired:
+        return "two ranks did not meet in 30 seconds"
+    if done.returncode == 0:
+        return ""
+    said = next(iter((done.stderr or done.stdout).strip().splitlines()[-1:]), "")
+    return f"two ranks failed: {said}"
+
+
+def _of_one_mpi() -> str:
+    """Return the repair of mpi4py and mpiexec that are of two installations of MPI."""
+    return pip_install(["mpi4py", "mpich"], "--force-reinstall")
 
 
 def check_browser() -> Iterable[Row]:

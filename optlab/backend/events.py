@@ -45,6 +45,12 @@ class Subscription:
         self.remove()
 
 
+class _InPlans:
+    """The key of a subscription that a captured call can serve."""
+
+    __slots__ = ()
+
+
 class Event:
     """One kind of event in the engine, and its listeners.
 
@@ -54,6 +60,10 @@ class Event:
         What happened, in words.
     listeners : tuple of callables
         In the order of their subscription. If empty, publishing can be skipped.
+    in_plans : bool
+        Whether plans of captured calls publish it.
+    eager : tuple of callables
+        Those that a captured call cannot serve: while there are some, it runs eagerly.
 
     Examples
     --------
@@ -65,21 +75,31 @@ class Event:
     ()
     """
 
-    __slots__ = ("_subscribed", "listeners", "name")
+    __slots__ = ("_subscribed", "eager", "in_plans", "listeners", "name")
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, in_plans: bool = False) -> None:
+        self.name, self.in_plans = name, in_plans
         self.listeners: tuple[Listener, ...] = ()
+        self.eager: tuple[Listener, ...] = ()
         self._subscribed: dict[object, Listener] = {}  # in order; one listener may be there twice
 
-    def subscribe(self, listener: Listener) -> Subscription:
-        """Call `listener` at every publication from now on; return the handle that ends it."""
+    def subscribe(self, listener: Listener, in_plans: bool = False) -> Subscription:
+        """Call `listener` at every publication from now on; return the handle that ends it.
+
+        Parameters
+        ----------
+        listener : callable
+        in_plans : bool
+            Whether a plan of `optlab.capture` may publish to it: it reads what it is given at once,
+            keeps no array of it, runs no operation of the engine, and follows `call_rehearsed`. A
+            plan publishes the events `backward_finished` and `step_finished` only.
+        """
         if not callable(listener):
             raise TypeError(
                 f"a listener is a function; got {listener!r}. Write "
                 "event.subscribe(lambda *what: ...)."
             )
-        key = object()
+        key = _InPlans() if in_plans and self.in_plans else object()
         self._subscribed[key] = listener
         self._renew()
         return Subscription(self, key)
@@ -97,8 +117,13 @@ class Event:
         Without a lock, which an interrupt could leave locked: a thread that was overtaken by
         another finds that the listeners are not those that are subscribed, and sets them again.
         """
-        while self.listeners != (now := tuple(self._subscribed.values())):
-            self.listeners = now
+        while True:
+            subscribed = list(self._subscribed.items())
+            now = tuple([one for _, one in subscribed])
+            eager = tuple([one for key, one in subscribed if type(key) is not _InPlans])
+            if self.listeners == now and self.eager == eager:
+                return
+            self.listeners, self.eager = now, eager
 
     @contextmanager
     def subscribed(self, listener: Listener) -> Iterator[None]:
@@ -155,7 +180,7 @@ backward_starts = Event("backward starts")
 
 #: A backward pass is finished: ``publish(value, leaves)`` with the array that it started from and
 #: the leaves that received a gradient.
-backward_finished = Event("backward finished")
+backward_finished = Event("backward finished", in_plans=True)
 
 #: A checkpointed chain has stored the input of a layer: ``publish(keeper, arrays)``. They stay for
 #: the backward pass until `keeper` is freed.
@@ -166,7 +191,11 @@ step_taken = Event("an optimizer took a step")
 
 #: The same without the updates: ``publish(optimizer)``. Listeners to this event do not make an
 #: optimizer compute its terms.
-step_finished = Event("an optimizer finished a step")
+step_finished = Event("an optimizer finished a step", in_plans=True)
+
+#: A captured call is rehearsed: ``publish(what)``. It "begins", "rests" (what is published until
+#: the next of these is no part of it), and is "undone" or "stands".
+call_rehearsed = Event("a captured call is rehearsed", in_plans=True)
 
 #: Gradients were cleared: ``publish(parameters)``.
 gradients_cleared = Event("gradients were cleared")

@@ -18,9 +18,11 @@ from optlab.fluid.wrappers import (
     ExponentialMovingAverage,
     LookaheadOptimizer,
     ModelAverage,
+    PipelineOptimizer,
     RecomputeOptimizer,
 )
-from optlab.optimizer.rule.hyperparameters import REQUIRED
+from optlab.nn.clip import ClipGradByNorm
+from optlab.optimizer.rule.hyperparameters import REQUIRED, by_name
 from optlab.optimizer.rule.traced import square_root
 
 #: Names of the common arguments in 1.8.5.
@@ -268,6 +270,52 @@ class LarsMomentumOptimizer(Fluid, modern.LarsMomentum):
         return {"adapts": True}
 
 
+class DGCMomentumOptimizer(Fluid, modern.DGCMomentum):
+    """`optlab.optimizer.DGCMomentum` with the arguments of 1.8.5.
+
+    `local_grad_clip_norm` is the limit c of ``grad_clip=ClipGradByNorm(c)``.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.fluid.optimizer.DGCMomentumOptimizer(
+    ...     learning_rate=0.0001, momentum=0.9, rampup_step=1000, rampup_begin_step=1252,
+    ...     sparsity=[0.999, 0.999]
+    ... ).sparsity_at(1252)
+    0.999
+    """
+
+    positional: ClassVar[tuple[str, ...]] = (
+        "learning_rate",
+        "momentum",
+        "rampup_begin_step",
+        "rampup_step",
+        "sparsity",
+        "use_nesterov",
+        "local_grad_clip_norm",
+        "num_trainers",
+        "weight_decay",
+        "name",
+    )
+
+    hyperparameters: ClassVar[dict[str, Any]] = {
+        **modern.DGCMomentum.hyperparameters,
+        "local_grad_clip_norm": None,
+    }
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        for new, old in OLD_NAMES.items():
+            if old in named and new not in named:
+                named[new] = named.pop(old)
+        named = by_name(type(self), values, named)
+        limit = named.get("local_grad_clip_norm")
+        if limit is not None:
+            if named.get("grad_clip") is not None:
+                raise TypeError("give local_grad_clip_norm or grad_clip, which are the same.")
+            named["grad_clip"] = ClipGradByNorm(limit)
+        super().__init__(**named)
+
+
 class DpsgdOptimizer(Fluid, modern.Dpsgd):
     """`optlab.optimizer.Dpsgd` with the arguments of 1.8.5."""
 
@@ -283,6 +331,7 @@ RMSProp = RMSPropOptimizer
 Ftrl = FtrlOptimizer
 Lamb = LambOptimizer
 LarsMomentum = LarsMomentumOptimizer
+DGCMomentum = DGCMomentumOptimizer
 Dpsgd = DpsgdOptimizer
 LookAhead = LookAheadOptimizer = LookaheadOptimizer
 ModelAverageOptimizer = ModelAverage
@@ -299,6 +348,8 @@ __all__ = [
     "AdamOptimizer",
     "Adamax",
     "AdamaxOptimizer",
+    "DGCMomentum",
+    "DGCMomentumOptimizer",
     "DecayedAdagrad",
     "DecayedAdagradOptimizer",
     "Dpsgd",
@@ -318,6 +369,7 @@ __all__ = [
     "ModelAverageOptimizer",
     "Momentum",
     "MomentumOptimizer",
+    "PipelineOptimizer",
     "RMSProp",
     "RMSPropOptimizer",
     "Recompute",
@@ -326,22 +378,8 @@ __all__ = [
 ]
 
 
-_ONE_TRAINER = (
-    "it exchanges gradients among several trainers, and optlab runs in one process; with one it is "
-    "Momentum: fluid.optimizer.Momentum(learning_rate, momentum, use_nesterov)."
-)
-_INSTEAD = {
-    "DGCMomentum": _ONE_TRAINER,
-    "DGCMomentumOptimizer": _ONE_TRAINER,
-    "PipelineOptimizer": (
-        "optlab does not part a model among devices. Use the inner optimizer, fluid.optimizer.SGD; "
-        "for less memory RecomputeOptimizer."
-    ),
-}
-
-
 def __getattr__(name: str) -> object:
-    raise no_such_name("optlab.fluid.optimizer", name, __all__, _INSTEAD)
+    raise no_such_name("optlab.fluid.optimizer", name, __all__, {})
 
 
 def __dir__() -> list[str]:

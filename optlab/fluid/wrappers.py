@@ -32,6 +32,29 @@ class LookaheadOptimizer(OldMethods, modern.LookAhead):
     """
 
 
+class PipelineOptimizer(OldMethods, modern.PipelineOptimizer):
+    """`optlab.optimizer.PipelineOptimizer` in its old module.
+
+    ``step(network, criterion, x, y)`` replaces ``exe.train_from_dataset`` of static graphs.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> model = ol.nn.Sequential(ol.nn.Linear(2, 3), ol.nn.Tanh(), ol.nn.Linear(3, 1))
+    >>> criterion = ol.nn.MSELoss()
+    >>> sgd = ol.fluid.optimizer.SGD(0.5, parameter_list=model.parameters())
+    >>> optimizer = ol.fluid.optimizer.PipelineOptimizer(
+    ...     sgd,
+    ...     cut_list=[[model[1]], [criterion]],
+    ...     place_list=[ol.fluid.CPUPlace(), ol.fluid.CPUPlace(), ol.fluid.CPUPlace()],
+    ...     concurrency_list=[1, 1, 4],
+    ...     queue_size=2,
+    ...     sync_steps=1,
+    ... )
+    >>> loss = optimizer.step(model, criterion, ol.ones([8, 2]), ol.zeros([8, 1]))
+    """
+
+
 class RecomputeOptimizer(OldMethods, modern.RecomputeOptimizer):
     """`optlab.optimizer.RecomputeOptimizer` in its old module.
 

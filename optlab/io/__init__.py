@@ -15,14 +15,20 @@ from optlab.io.datasets import (
 from optlab.io.fetch import get_worker_info
 from optlab.io.files import load, save
 from optlab.io.loader import DataLoader
-from optlab.io.samplers import BatchSampler, RandomSampler, Sampler, SequenceSampler
+from optlab.io.samplers import (
+    BatchSampler,
+    DistributedBatchSampler,
+    RandomSampler,
+    Sampler,
+    SequenceSampler,
+)
 from optlab.io.structures import UnreadableFileError
 from optlab.io.workers import WorkerError
 
 __all__ = [
-    "BatchSampler", "ConcatDataset", "DataLoader", "Dataset", "IterableDataset", "RandomSampler",
-    "Sampler", "SequenceSampler", "Subset", "TensorDataset", "UnreadableFileError", "WorkerError",
-    "get_worker_info", "load", "random_split", "save",
+    "BatchSampler", "ConcatDataset", "DataLoader", "Dataset", "DistributedBatchSampler",
+    "IterableDataset", "RandomSampler", "Sampler", "SequenceSampler", "Subset", "TensorDataset",
+    "UnreadableFileError", "WorkerError", "get_worker_info", "load", "random_split", "save",
 ]  # fmt: skip
 
 _explain_all(globals(), _hint)

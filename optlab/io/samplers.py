@@ -6,6 +6,7 @@ import operator
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from optlab.backend.exchange import default_world
 from optlab.io.datasets import IterableDataset, _generator
 from optlab.io.position import sampler_state, set_sampler_state
 
@@ -215,6 +216,90 @@ class BatchSampler(Sampler):
                 f"{', '.join(map(repr, state_dict)) or 'none'}."
             )
         set_sampler_state(self.sampler, state_dict["sampler"])
+
+
+class DistributedBatchSampler(BatchSampler):
+    """Batches of this rank: the ranks share every epoch's order, and part it among them.
+
+    The order is drawn from the program's random numbers (`optlab.seed`), so ranks that begin with
+    one seed need no message to agree. In the order of one process with batches of
+    ``num_replicas * batch_size``, batch number i consists of the ranks' batches number i.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    batch_size : int
+        Examples in a batch of one rank.
+    num_replicas : int, optional
+        The number of ranks; by default that of the world in which it is made.
+    rank : int, optional
+        This rank; by default its own.
+    shuffle : bool
+    drop_last : bool
+        Drop the examples that do not fill a batch of every rank. Otherwise the ranks part the last
+        ones, and examples from the beginning of the order fill up what is missing, so that all
+        ranks have batches of one size.
+
+    Raises
+    ------
+    ValueError
+        If `rank` is not one of the ranks, or the data set is smaller than their number.
+
+    Notes
+    -----
+    Every rank makes its samplers and loaders in the same order: a loader's shuffling depends on the
+    seed, its number and its epoch.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> for rank in range(2):
+    ...     print(list(ol.io.DistributedBatchSampler("abcdefg", 2, num_replicas=2, rank=rank)))
+    [[0, 1], [4, 5]]
+    [[2, 3], [6, 0]]
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int,
+        num_replicas: int | None = None,
+        rank: int | None = None,
+        shuffle: bool = False,
+        drop_last: bool = False,
+    ) -> None:
+        super().__init__(dataset, shuffle=shuffle, batch_size=batch_size, drop_last=drop_last)
+        world = default_world() if num_replicas is None or rank is None else None
+        if num_replicas is None:
+            num_replicas = 1 if world is None else world.Get_size()
+        if rank is None:
+            rank = 0 if world is None else world.Get_rank()
+        self.num_replicas = whole_number(num_replicas, "num_replicas", 1)
+        self.rank = whole_number(rank, "rank", 0)
+        if self.rank >= self.num_replicas:
+            raise ValueError(f"rank={rank}, but the ranks are 0 to {self.num_replicas - 1}.")
+        if len(self.sampler) < self.num_replicas:
+            raise ValueError(
+                f"{len(self.sampler)} examples are too few for {self.num_replicas} ranks."
+            )
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        order = list(self.sampler)
+        together = self.num_replicas * self.batch_size
+        for start in range(0, len(order), together):
+            batch = order[start : start + together]
+            size = self.batch_size
+            if len(batch) < together:
+                if self.drop_last:
+                    return
+                size = -(-len(batch) // self.num_replicas)
+                batch += order[: size * self.num_replicas - len(batch)]
+            yield batch[self.rank * size : (self.rank + 1) * size]
+
+    def __len__(self) -> int:
+        together = self.num_replicas * self.batch_size
+        total = len(self.sampler)
+        return total // together if self.drop_last else -(-total // together)
 
 
 def whole_number(value: Any, name: str, least: int) -> int:

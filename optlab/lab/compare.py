@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import operator
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Executor
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from optlab.backend.extras import needed_for
 from optlab.backend.text import unique_lines
 from optlab.backend.user_frames import lines_outside
 from optlab.lab import recorded_path
+from optlab.lab.cell_store import mapped
 from optlab.lab.evaluation_budget import evaluation_weights, run_updates
 from optlab.lab.problems.lookup import Problem, find
 from optlab.lab.shared_loop import SharedLoop, shared_loops, write_row
@@ -211,6 +213,8 @@ def compare(
     start: Any = None,
     steps: int = 500,
     seed: int = 0,
+    *,
+    executor: Executor | Callable[[], Executor] | None = None,
 ) -> Comparison:
     """Compare optimizers: the same problem, the same start, the same number of steps.
 
@@ -232,6 +236,9 @@ def compare(
         needs several per update, makes fewer updates.
     seed : int
         Fixes initial weights, order of batches and every random draw, to the bit.
+    executor : concurrent.futures.Executor or callable, optional
+        Runs the optimizers, one task each: a ``ProcessPoolExecutor``, ``client.get_executor()`` of
+        Dask, an ``MPIPoolExecutor`` of mpi4py, or a function that makes one.
 
     Returns
     -------
@@ -269,11 +276,37 @@ def compare(
     place = tuple(first.parameters[0].numpy().tolist()) if found.kind == "surface" else None
     comparison = Comparison(found, int(steps), seed, place)
     comparison.optimizers = templates
+    if executor is not None:
+        tasks = [(comparison, name, template, start) for name, template in templates.items()]
+        _gather(comparison, mapped(executor, _race_alone, tasks))
+        return comparison
     loops = shared_loops(found, templates, start, int(steps), seed)
     for name, template in templates.items():
         if not _race(comparison, name, template, found.run(start, seed), loops.get(name)):
             break
     return comparison
+
+
+def _race_alone(task: Any) -> Comparison:
+    """Run one optimizer; a module-level function, so that another process can call it."""
+    comparison, name, template, start = task
+    run = comparison.problem.run(start, comparison.seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RaceWarning)  # the process that asked gives it
+        _race(comparison, name, template, run, None, alone=False)
+    return comparison
+
+
+def _gather(comparison: Comparison, found: Iterable[Comparison]) -> None:
+    """Take over the runs of other processes."""
+    for one in found:
+        for kept in ("traces", "final_loss", "evaluations", "accuracy", "execution"):
+            getattr(comparison, kept).update(getattr(one, kept))
+        (trace,) = one.traces.values()
+        if trace.error is not None:
+            if not len(trace) and len(comparison.traces) == 1:
+                raise trace.error
+            warnings.warn(f"{trace.name} {trace.stopped}", RaceWarning, stacklevel=3)
 
 
 def _checked_optimizers(optimizers: Any) -> dict[str, Optimizer]:
@@ -315,11 +348,17 @@ _Shared = tuple[SharedLoop, int] | None
 
 
 def _race(
-    comparison: Comparison, name: str, template: Optimizer, run: Any, shared: _Shared
+    comparison: Comparison,
+    name: str,
+    template: Optimizer,
+    run: Any,
+    shared: _Shared,
+    alone: bool = True,
 ) -> bool:
     """Run one optimizer and record its trace, whatever happens.
 
-    Returns False if the user interrupted it.
+    Returns False if the user interrupted it. The error of a first run that did nothing is raised if
+    it runs `alone`, in the process that asked.
     """
     with random.scope("optimizer", seed=comparison.seed):  # rules that draw get their key here
         optimizer = template.bind(run.parameters)
@@ -349,7 +388,7 @@ def _race(
             trace.stopped = f"interrupted in step {len(trace) + 1}"
             last, goes_on = math.nan, False
         except Exception as error:
-            if not len(trace) and len(comparison.traces) == 1:
+            if alone and not len(trace) and len(comparison.traces) == 1:
                 raise  # there is nothing to keep
             trace.stopped = (
                 f"stopped in step {len(trace) + 1} {run.place()}: {type(error).__name__}: {error}"

@@ -21,6 +21,7 @@ from optlab.autograd.tensor.tensor import raw
 from optlab.backend import random
 from optlab.backend.ensemble import EnsembleArray
 from optlab.backend.text import one_line
+from optlab.lab.cell_store import Quantity, SweepStore, mapped
 from optlab.lab.evaluation_budget import evaluation_weights, run_updates
 from optlab.lab.problems.networks import Network, NetworkRun
 from optlab.optimizer import Optimizer
@@ -77,7 +78,7 @@ def run_network(
     members: Sequence[dict[str, Any]],
     steps: int,
     seed: int,
-    executor: Executor | None = None,
+    executor: Executor | Callable[[], Executor] | None = None,
 ) -> NetworkRuns:
     """Run a network once with each dict of settings, together where that is possible.
 
@@ -105,10 +106,73 @@ def run_network(
             runs.said.append(f"{len(group)} run{'s' * (len(group) > 1)} one after another: {error}")
             apart += group
     tasks = [(network, templates[k], steps, seed) for k in apart]
-    results: Iterable[NetworkRuns] = (executor.map if executor is not None else map)(_alone, tasks)
+    results: Iterable[NetworkRuns] = mapped(executor, _alone, tasks)
     for k, found in zip(apart, results, strict=True):
         runs.keep([k], found)
     return runs
+
+
+def store_network(
+    network: Network,
+    optimizer_class: Callable[..., Optimizer],
+    members: Sequence[dict[str, Any]],
+    steps: int,
+    seed: int,
+    executor: Executor | Callable[[], Executor] | None,
+    to: Any,
+    report: Callable[[int], None],
+) -> NetworkRuns:
+    """Run a network once with each dict of settings, one by one, each written to a Zarr store.
+
+    Parameters
+    ----------
+    to : path
+        The store; see `optlab.lab.cell_store`.
+    report : callable
+        Takes the number of runs that have ended.
+    """
+    templates = [optimizer_class(**settings) for settings in members]
+    named = dict(network.run(None, seed).model.named_parameters())
+    quantities = {
+        "loss": Quantity((steps,), "float64", ("step",)),
+        "final_loss": Quantity((), "float64", ()),
+        "accuracy": Quantity((), "float64", ()),
+        "stopped": Quantity((), "int64", ()),
+    }
+    for name, p in named.items():
+        axes = tuple(f"{name}, axis {i}" for i in range(len(p.shape)))
+        quantities[f"parameter {name}"] = Quantity(tuple(p.shape), str(p.dtype), axes)
+    described = {
+        "problem": network.title,
+        "optimizers": [repr(template) for template in templates],
+        "steps": steps,
+        "seed": seed,
+    }
+    store = SweepStore(to, len(members), quantities, described)
+    store.run(_cell, [(network, one, steps, seed) for one in templates], executor, report)
+    errors = store.errors()
+    if errors:
+        first = min(errors)
+        raise RuntimeError(
+            f"{len(errors)} of {len(members)} cells raised; the first, {members[first]}: "
+            f"{errors[first]}. The others are in {store.path}."
+        )
+    runs = NetworkRuns(len(members), steps)
+    for name in quantities:
+        if name.startswith("parameter "):
+            runs.parameters[name.removeprefix("parameter ")] = store.read(name)
+        else:
+            setattr(runs, name, store.read(name))
+    runs.said.append(f"{len(members)} runs one after another into {store.path}")
+    return runs
+
+
+def _cell(task: Any) -> dict[str, Any]:
+    """Run one member for a store."""
+    found = _alone(task)
+    parameters = {f"parameter {name}": x[0] for name, x in found.parameters.items()}
+    names = ("loss", "final_loss", "accuracy", "stopped")
+    return {name: getattr(found, name)[0] for name in names} | parameters
 
 
 def _groups(

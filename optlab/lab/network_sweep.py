@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from optlab.backend.extras import needed_for
-from optlab.lab.network_ensembles import NetworkRuns, run_network
+from optlab.lab.network_ensembles import NetworkRuns, run_network, store_network
 from optlab.lab.problems.networks import Network
+from optlab.lab.progress import ProgressBar
 from optlab.lab.sweeps.results import SweepResults
 from optlab.optimizer import Optimizer
 
@@ -112,7 +113,9 @@ def sweep_network(
     start: Any,
     steps: int,
     seed: int,
-    executor: Executor | None,
+    executor: Executor | Callable[[], Executor] | None,
+    to: Any = None,
+    progress: bool = False,
 ) -> NetworkSweep:
     """Run a network with every combination of settings; the arguments of `optlab.sweep`, checked.
 
@@ -127,5 +130,12 @@ def sweep_network(
         for values in itertools.product(*(axis.tolist() for axis in axes.values()))
     ]
     make: Callable[..., Optimizer] = optimizer_class
-    runs = run_network(network, make, members, steps, seed, executor)
+    if to is None:
+        runs = run_network(network, make, members, steps, seed, executor)
+    else:
+        bar = ProgressBar(len(members), f"{optimizer_class.__name__} on {network.title}", progress)
+        try:
+            runs = store_network(network, make, members, steps, seed, executor, to, bar.update)
+        finally:
+            bar.close()
     return NetworkSweep(network, optimizer_class, dict(axes), seed, runs)

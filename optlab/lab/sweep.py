@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any, overload
 
@@ -23,6 +23,9 @@ from optlab.lab.sweeps.run import Sweeper
 from optlab.lab.vectorized import EnsembleRun
 from optlab.optimizer import Optimizer
 from optlab.optimizer.wrappers import Wrapper
+
+#: What runs cells elsewhere: an executor, or a function that makes one.
+Executors = Executor | Callable[[], Executor] | None
 
 #: Rates from 1e-4 to 1 in steps of 1, 2 and 5.
 LADDER = (1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
@@ -207,14 +210,14 @@ class Sweep(SweepResults):
 @overload
 def sweep(
     problem: Network, optimizer_class: type[Optimizer], settings: Mapping[str, Sequence[Any]],
-    start: None = None, steps: int = 500, seed: int = 0, executor: Executor | None = None,
-    limit: int | str = "4 GiB", progress: bool | None = None,
+    start: None = None, steps: int = 500, seed: int = 0, executor: Executors = None,
+    limit: int | str = "4 GiB", progress: bool | None = None, to: Any = None,
 ) -> NetworkSweep: ...  # fmt: skip
 @overload
 def sweep(
     problem: Any, optimizer_class: type[Optimizer], settings: Mapping[str, Sequence[Any]],
-    start: Any = None, steps: int = 500, seed: int = 0, executor: Executor | None = None,
-    limit: int | str = "4 GiB", progress: bool | None = None,
+    start: Any = None, steps: int = 500, seed: int = 0, executor: Executors = None,
+    limit: int | str = "4 GiB", progress: bool | None = None, to: Any = None,
 ) -> Sweep: ...  # fmt: skip
 def sweep(
     problem: Any,
@@ -223,9 +226,10 @@ def sweep(
     start: Any = None,
     steps: int = 500,
     seed: int = 0,
-    executor: Executor | None = None,
+    executor: Executors = None,
     limit: int | str = "4 GiB",
     progress: bool | None = None,
+    to: Any = None,
 ) -> Sweep | NetworkSweep:
     """Run one optimizer with every combination of settings, and from every start.
 
@@ -249,12 +253,19 @@ def sweep(
         Updates per run.
     seed : int
         Fixes every random draw, to the bit.
-    executor : concurrent.futures.Executor, optional
-        Executes runs that run separately, for example a ``ThreadPoolExecutor``.
+    executor : concurrent.futures.Executor or callable, optional
+        Executes runs that run separately: a ``ProcessPoolExecutor``, ``client.get_executor()`` of
+        Dask, an ``MPIPoolExecutor`` of mpi4py. A function that makes one is called again where a
+        dead worker has broken the executor.
     limit : int or str
         How many bytes the arrays of a chunk of runs, and histories, may take.
     progress : bool, optional
         Whether to show a progress bar. By default in notebooks, if the sweep takes long.
+    to : path, optional
+        A Zarr store, a folder that all workers see. Every run is separate then: its worker writes
+        its results there, and then its mark. The same call goes on with a sweep that was killed,
+        and runs no finished cell again. A cell whose worker dies is begun three times, and then
+        has ``status`` "raised".
 
     Returns
     -------
@@ -302,17 +313,19 @@ def sweep(
     seed = operator.index(seed)
     axes = {name: _axis(name, values) for name, values in settings.items()}
     if isinstance(surface, Network):
-        if progress or limit != "4 GiB":
+        if (progress and to is None) or limit != "4 GiB":
             raise TypeError(
                 "limit= and progress= are for sweeps on surfaces; a sweep of a network keeps the "
                 "losses alone. Leave them out."
             )
-        return sweep_network(surface, optimizer_class, axes, start, int(steps), seed, executor)
+        return sweep_network(
+            surface, optimizer_class, axes, start, int(steps), seed, executor, to, bool(progress)
+        )
     starts = _starts(surface, start)
     surface.value_and_gradient(starts[0])  # a faulty problem fails at once, by its name
     groups = groups_of_grid(optimizer_class, axes, len(starts))
     sweeper = Sweeper(
-        surface, groups, starts, int(steps), seed, bytes_from(limit, "limit"), executor
+        surface, groups, starts, int(steps), seed, bytes_from(limit, "limit"), executor, to
     )
     label = f"{optimizer_class.__name__} on {surface.title}"
     bar = ProgressBar(sweeper.members, label, progress)

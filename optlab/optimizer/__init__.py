@@ -13,6 +13,7 @@ from optlab.optimizer.adamax import Adamax
 from optlab.optimizer.adamw import AdamW
 from optlab.optimizer.asgd import ASGD
 from optlab.optimizer.decayed_adagrad import DecayedAdagrad
+from optlab.optimizer.distributed.dgc import DGCMomentum
 from optlab.optimizer.dpsgd import Dpsgd
 from optlab.optimizer.ftrl import Ftrl
 from optlab.optimizer.lamb import Lamb
@@ -36,6 +37,7 @@ from optlab.optimizer.wrappers import (
     ExponentialMovingAverage,
     LookAhead,
     ModelAverage,
+    PipelineOptimizer,
     RecomputeOptimizer,
 )
 
@@ -51,6 +53,7 @@ __all__ = [
     "AdamW",
     "Adamax",
     "Averaged",
+    "DGCMomentum",
     "DecayedAdagrad",
     "Dpsgd",
     "ExponentialMovingAverage",
@@ -64,6 +67,7 @@ __all__ = [
     "Muon",
     "NAdam",
     "Optimizer",
+    "PipelineOptimizer",
     "RAdam",
     "RMSProp",
     "RecomputeOptimizer",
@@ -75,7 +79,7 @@ __all__ = [
 ]
 
 
-_not_called(__name__, f"{__name__}.wrappers")
+_not_called(__name__, f"{__name__}.wrappers", f"{__name__}.distributed")
 _explain_all(globals())
 _set_module(__name__)
 _set_module(f"{__name__}.wrappers")

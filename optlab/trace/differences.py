@@ -93,6 +93,12 @@ def first_difference(a: Any, b: Any, rtol: float = 0.0, atol: float = 0.0) -> Di
     >>> ol.trace.first_difference(run(0.999), run(0.999)) is None
     True
     """
+    for given in (a, b):
+        if not hasattr(given, "_recorded"):
+            raise TypeError(
+                "first_difference compares two traces, as of ol.record, or race['Adam'] of a "
+                f"comparison; got {type(given).__name__}."
+            )
     if rtol < 0 or atol < 0:
         raise ValueError(f"rtol and atol are at least 0; got {rtol!r} and {atol!r}.")
     first, second = _quantities(a), _quantities(b)

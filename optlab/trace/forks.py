@@ -17,7 +17,8 @@ from optlab.trace.influences import _innermost, _takes_step, check_values, optim
 from optlab.trace.probes import Norms, Values
 from optlab.trace.probes.base import Run
 from optlab.trace.probes.rows import flat_state, with_leaves
-from optlab.trace.recording import OptimizerRecording, changes_gradients, parts_of
+from optlab.trace.recordings.of_optimizer import OptimizerRecording
+from optlab.trace.recordings.parts import changes_gradients, parts_of
 
 
 def fork(
@@ -243,6 +244,11 @@ class _LossRun:
         for p in self.parameters:
             p.grad = None
         value = self.loss(self.named, t) if self.by_step else self.loss(self.named)
+        if not hasattr(value, "backward"):
+            raise TypeError(
+                "fork: loss returns the loss as a Tensor that depends on the parameters it is "
+                f"given; got {type(value).__name__}."
+            )
         value.backward()
         return value.data
 

@@ -105,7 +105,8 @@ def optimizer_of(trace: Any, optimizer: Any, what: str) -> Any:
     if found is None or not hasattr(found, "functional_step"):
         raise TypeError(
             f"{what} needs the optimizer of the run, which a file does not hold: give it as "
-            "optimizer=..., with its parameters, or a template of its settings."
+            "optimizer=..., with its parameters"
+            + ("." if what == "fork" else ", or a template of its settings.")
         )
     return found
 

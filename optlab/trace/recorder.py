@@ -12,12 +12,13 @@ import numpy as np
 from optlab.backend.ensemble import EnsembleArray
 from optlab.backend.memory.sizes import bytes_from
 from optlab.optimizer import Optimizer
-from optlab.trace.foreign import TorchRecording, is_torch_optimizer, settings_of_torch
 from optlab.trace.memory.reporting import ledger
 from optlab.trace.probes import Memory, Time
 from optlab.trace.probes.base import Probe, Run, checked_count
 from optlab.trace.probes.presets import read_probes
-from optlab.trace.recording import OptimizerRecording, changes_gradients, parts_of
+from optlab.trace.recordings.foreign import TorchRecording, is_torch_optimizer, settings_of_torch
+from optlab.trace.recordings.of_optimizer import OptimizerRecording
+from optlab.trace.recordings.parts import changes_gradients, parts_of
 from optlab.trace.store import Writer, attributes_of, load
 from optlab.trace.trace import Trace
 

@@ -15,9 +15,9 @@ from optlab.backend.display import renderer
 from optlab.backend.memory.ledger import ROLES
 from optlab.trace import forks, influences, store, tables
 from optlab.trace.columns import Column
-from optlab.trace.foreign import ArraysRecording
 from optlab.trace.named_array import NamedArray
 from optlab.trace.probes.presets import read_probes
+from optlab.trace.recordings.foreign import ArraysRecording
 from optlab.trace.records import Record
 
 Arrays = Mapping[str, np.ndarray]
@@ -126,6 +126,10 @@ class Trace:
         self.complete: Callable[[], None] = _nothing
 
     # Scalars ------------------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        self.complete()  # a copy in another process knows no recording
+        return {**vars(self), "complete": _nothing}
 
     def _scalars(self, kind: str) -> np.ndarray:
         self.complete()
@@ -474,6 +478,11 @@ class Trace:
         KeyError
             If nothing of that name was recorded; the message lists the names.
         """
+        if not isinstance(name, str):
+            raise TypeError(
+                "a trace is read by names, trace['loss']; its steps are selected by "
+                f"trace.sel(step={name!r})."
+            )
         if name in _SCALARS:
             return getattr(self, name)
         arrays = self._recorded().get(name)

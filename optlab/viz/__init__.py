@@ -30,10 +30,12 @@ _NAMES = {
     "optlab.viz.landscapes.plane": ("landscape", "landscape_png"),
     "optlab.viz.landscapes.trajectory": ("trajectory", "trajectory_png"),
     "optlab.viz.lr_schedule.figure": ("schedule", "schedule_png"),
+    "optlab.viz.pipelines": ("pipeline", "pipeline_png"),
     "optlab.viz.quadratics.figure": ("modes", "modes_png"),
     "optlab.viz.sweeps.attraction_map": ("basins", "basins_png"),
     "optlab.viz.sweeps.rate_range": ("rate_range", "rate_range_png"),
     "optlab.viz.sweeps.settings_map": ("heatmap", "heatmap_png"),
+    "optlab.viz.traces.compression": ("dgc", "dgc_png"),
     "optlab.viz.traces.figure": ("influence", "influence_png", "series", "series_png"),
     "optlab.viz.weight_averages.figure": ("averages", "averages_png", "lookahead", "lookahead_png"),
 }

@@ -21,6 +21,8 @@ from optlab.viz.memory_study.figure import recompute
 from optlab.viz.memory_study.image import recompute_png
 from optlab.viz.memory_timeline.figure import memory as draw_memory
 from optlab.viz.memory_timeline.figure import memory_png
+from optlab.viz.pipelines import pipeline as draw_pipeline
+from optlab.viz.pipelines import pipeline_png
 from optlab.viz.quadratics.figure import modes, modes_png
 from optlab.viz.style.jupyter_theme import follow
 from optlab.viz.style.text import summary
@@ -134,6 +136,8 @@ basins = Renderer(draw_basins, basins_png, {"width": 850, "height": 500})
 """Renderer of basins of attraction."""
 rate_range = Renderer(draw_rate_range, rate_range_png, {"width": 700, "height": 400})
 """Renderer of learning-rate range tests."""
+pipeline = Renderer(draw_pipeline, pipeline_png, {"width": 850, "height": 500})
+"""Renderer of the timelines of pipelined steps."""
 closed_form = Renderer(modes, modes_png, {"width": 760, "height": 400})
 """Renderer of closed forms, by their modes."""
 connection = Renderer(draw_connection, connection_png, {"width": 640, "height": 380}, repr)

@@ -34,7 +34,8 @@ def test_a_typed_formula_is_alive_and_has_the_engine_s_paths(page):
     state = page.root.evaluate(STATE)
     assert state["start"] == [-2, 2]
     rates = page.root.evaluate(
-        "root => Object.fromEntries(root.explorer.shown.map((one) => [one.entry.name, one.rate]))"
+        "root => Object.fromEntries("
+        "root.explorer.shown.map(({ entry, rate }) => [entry.name, rate]))"
     )
     made = ol.explore(FORMULA, ["SGD", "Adam"], steps=60).change(rate=rates)
     for name, runs in made.model.runs.items():

@@ -16,6 +16,8 @@ WRAPPERS = (
     ol.optimizer.RecomputeOptimizer,
     F.ModelAverage,
     F.ExponentialMovingAverage,
+    F.DGCMomentum,  # needs several ranks: tests/parallel
+    ol.optimizer.PipelineOptimizer,  # around another one: tests/parallel
 )
 NAMES = [
     name.removesuffix("Optimizer")

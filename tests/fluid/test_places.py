@@ -223,8 +223,6 @@ SAYS = [
     ("fluid.dygraph.TracedLayer", r"ol\.save"),
     ("fluid.clip.set_gradient_clip", "give the clip to the optimizer"),
     ("fluid.regularizer.L3Decay", "Did you mean"),
-    ("fluid.optimizer.DGCMomentumOptimizer", r"fluid\.optimizer\.Momentum"),
-    ("fluid.optimizer.PipelineOptimizer", "RecomputeOptimizer"),
     ("fluid.optimizer.Adan", "Did you mean 'Adam"),
     ("distributed.init_parallel_env", "optlab runs in one process"),
     ("distributed.fleet.init", "optlab runs in one process"),

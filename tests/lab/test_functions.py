@@ -43,7 +43,10 @@ class TestEveryWay:
     def test_is_the_same_race(self, f):
         race = ol.compare(f, {"a": Adam(0.1)}, start=(3.0, 0.5), steps=30)
         first = ol.compare(BOWL["f(x, y)"], {"a": Adam(0.1)}, start=(3.0, 0.5), steps=30)
-        assert race["a"].loss.tolist() == first["a"].loss.tolist()
+        if f is BOWL["product"]:  # some BLAS add products without rounding them first
+            np.testing.assert_allclose(race["a"].loss, first["a"].loss, rtol=1e-12)
+        else:
+            assert race["a"].loss.tolist() == first["a"].loss.tolist()
 
     @ways
     def test_is_swept(self, f):

@@ -440,3 +440,14 @@ def test_a_connection_needs_two_different_ends():
         ol.lab.connect(model, loss_of(model, x, y), own, own)
     with pytest.raises(ValueError, match="no parameter"):
         ol.lab.connect(model, loss_of(model, x, y), own, {"w": 1.0})
+
+
+def test_a_training_and_layers_are_taken_as_they_are():
+    training = ol.lab.recipe("moons").run(steps=20, probes=[ol.probes.Snapshots(every=5)])
+    x, y = training.data.train_x, training.data.train_y
+    loss = loss_of(training.model, x, y)
+    found = ol.lab.landscape(training.model, loss, "pca", size=3, runs=training)
+    assert len(found.paths) == 1
+    other = ol.lab.recipe("moons").run(steps=5, seed=1).model
+    way = ol.lab.connect(training.model, loss, training.model, other, size=3, curve=False)
+    assert way.line[0] == pytest.approx(float(loss().item()), rel=1e-5)

@@ -148,7 +148,7 @@ class TestFigure:
         for i, (line, dot) in enumerate(zip(lines, dots, strict=True)):
             expected = np.maximum(np.abs(predicted.modes[:, i]), 1e-14)
             np.testing.assert_allclose(10.0 ** np.asarray(line.y, float), expected, rtol=1e-5)
-            assert predicted.kinds[i] in line.name
+            assert predicted.kinds[i] in line.hovertemplate
             steps = np.asarray(dot.x, int)
             shown = np.maximum(computed[steps, i], 1e-14)
             np.testing.assert_allclose(10.0 ** np.asarray(dot.y, float), shown, rtol=1e-5)

@@ -201,7 +201,9 @@ def test_every_class_is_a_case():
         for name in O.__all__
         if isinstance(getattr(O, name), type) and issubclass(getattr(O, name), O.Optimizer)
     }
-    assert made == rules - {"Optimizer"} | {"AdamOptimizer", "LambOptimizer"}
+    # Those of many ranks or workers resume in tests/parallel.
+    elsewhere = {"Optimizer", "DGCMomentum", "PipelineOptimizer"}
+    assert made == rules - elsewhere | {"AdamOptimizer", "LambOptimizer"}
     schedules = {case["class"] for case in [*SETTINGS, *PLATEAUS]}
     of_package = {
         name

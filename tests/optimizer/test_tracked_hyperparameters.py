@@ -47,7 +47,12 @@ def assert_refused(f: Callable[[Any], Any], start: Any = 0.1, match: str | None 
 
 
 #: Their own settings are in `PLACES`.
-WRAPPERS = (ol.optimizer.LookAhead, ol.optimizer.RecomputeOptimizer, ol.optimizer.Averaged)
+WRAPPERS = (
+    ol.optimizer.LookAhead, ol.optimizer.RecomputeOptimizer, ol.optimizer.Averaged,
+    ol.optimizer.PipelineOptimizer, ol.optimizer.SAM,
+)  # fmt: skip
+#: Needs several ranks; `tests/parallel` has its cases.
+OF_MANY_RANKS = ol.optimizer.DGCMomentum
 
 
 def optimizers(module: Any) -> list[type]:
@@ -59,6 +64,7 @@ def optimizers(module: Any) -> list[type]:
         and issubclass(cls, ol.optimizer.Optimizer)
         and not issubclass(cls, WRAPPERS)
         and cls is not ol.optimizer.Optimizer
+        and not issubclass(cls, OF_MANY_RANKS)
     ]
 
 
@@ -122,6 +128,7 @@ def test_a_setting_of_a_group(cls: type, name: str) -> None:
 
 SGD = ol.optimizer.SGD
 PLACES: dict[str, Callable[[Any, Any], Any]] = {
+    "SAM": lambda w, t: ol.optimizer.SAM(SGD(0.1, parameters=[w]), rho=t),
     "set_lr": lambda w, t: step_of(SGD(1.0, parameters=[w]), lambda o: o.set_lr(t)),
     "weight_decay": lambda w, t: SGD(0.1, weight_decay=t, parameters=[w]).step(),
     "L1Decay": lambda w, t: SGD(

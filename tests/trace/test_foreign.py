@@ -136,6 +136,46 @@ class TestAppend:
         assert np.array_equal(trace["velocity"]["w"][-1], m)
         assert np.array_equal(trace["update"]["w"], np.diff(kept, axis=0))
 
+    @pytest.mark.peers
+    def test_a_run_of_optax(self):
+        jax, optax = pytest.importorskip("jax"), pytest.importorskip("optax")
+        x, y = random(32, 4).astype("f"), random(32, seed=1).astype("f")
+
+        def loss_of(p):
+            return ((x @ p["w"] + p["b"] - y) ** 2).mean()
+
+        start = {"w": np.zeros(4, "f"), "b": np.zeros((), "f")}
+        parameters = {name: jax.numpy.asarray(a) for name, a in start.items()}
+        rule = optax.adam(0.1)
+        state = rule.init(parameters)
+        trace, kept = ol.trace.Trace("optax.adam"), []
+        for step in range(20):
+            loss, gradients = jax.value_and_grad(loss_of)(parameters)
+            updates, state = rule.update(gradients, state, parameters)
+            parameters = optax.apply_updates(parameters, updates)
+            trace.append(
+                loss=loss, learning_rate=0.1, parameters=parameters, gradients=gradients,
+                slots={"mu": state[0].mu, "nu": state[0].nu}, terms={"update": updates},
+                before=start if step == 0 else None,
+            )  # fmt: skip
+            kept.append((loss, parameters, state[0].mu))
+        assert trace.loss.tolist() == [float(loss) for loss, _, _ in kept]
+        for name in start:
+            after = np.array([p[name] for _, p, _ in kept])
+            assert np.array_equal(trace.parameters[name][1:], after)
+            assert np.array_equal(trace["mu"][name], np.array([m[name] for _, _, m in kept]))
+        own = {name: ol.Parameter(a, name=name) for name, a in start.items()}
+        optimizer = ol.optimizer.Adam(0.1, parameters=list(own.values()))
+        with ol.record(optimizer) as ours:
+            for _ in range(20):
+                loss_of(own).backward()
+                optimizer.step()
+                optimizer.clear_grad()
+        for name in start:
+            np.testing.assert_allclose(
+                trace.parameters[name], ours.parameters[name], rtol=1e-4, atol=1e-5
+            )
+
     def test_with_probes(self):
         trace = ol.trace.Trace("mine")
         for step in range(20):

@@ -128,6 +128,20 @@ class TestFork:
         with pytest.raises(ValueError, match="the first snapshot is of step 5"):
             trace.fork(3, loss=loss)
 
+    def test_of_a_trace_that_was_loaded(self, tmp_path):
+        pytest.importorskip("zarr")
+        w = ol.Parameter(np.array([-1.2, 1.0]), name="w")
+        optimizer = make("Adam", w)
+        trace = recorded(optimizer, w)
+        loaded = ol.load_trace(trace.save(tmp_path / "run.zarr"))
+        with pytest.raises(TypeError, match=r"give it as optimizer=\.\.\., with its parameters\.$"):
+            loaded.fork(7, loss=rosenbrock)
+        fresh = make("Adam", ol.Parameter(np.array([5.0, 5.0]), name="w"))
+        same_run(loaded.fork(7, loss=rosenbrock, optimizer=fresh), trace)
+        changed = loaded.fork(7, loss=rosenbrock, optimizer=fresh, learning_rate=0.5)
+        same_run(changed, trace.fork(7, loss=rosenbrock, learning_rate=0.5))
+        assert not np.array_equal(changed.loss, trace.loss)
+
     def test_groups_and_settings_of_parameters_stay(self):
         a = ol.Parameter(np.array([1.0, -2.0]), name="w", learning_rate=0.5)
         b = ol.Parameter(np.array([3.0]), name="b", regularizer=ol.regularizer.L2Decay(0.1))
@@ -224,6 +238,31 @@ class TestInfluence:
                 replayed_update(name, start, up, 0.05) - replayed_update(name, start, down, 0.05)
             ) / (2 * h)
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-7)
+
+    def test_of_a_trace_that_was_loaded(self, tmp_path):
+        pytest.importorskip("zarr")
+        trace = self.run("Adam")
+        loaded = ol.load_trace(trace.save(tmp_path / "run.zarr"))
+        with pytest.raises(TypeError, match="or a template of its settings"):
+            loaded.influence(4)
+        template = EACH["Adam"](parameters=None)
+        found = loaded.influence(4, optimizer=template)["w"]
+        assert np.array_equal(found, trace.influence(4)["w"])
+
+    def test_a_rule_that_evaluates_the_loss_itself_is_refused(self):
+        w = ol.Parameter(np.array([-1.0, 2.0]), name="w")
+        optimizer = ol.optimizer.LBFGS(parameters=[w])
+
+        def closure():
+            optimizer.clear_grad()
+            loss = rosenbrock({"w": w})
+            loss.backward()
+            return loss
+
+        with ol.record(optimizer) as trace:
+            optimizer.step(closure)
+        with pytest.raises(TypeError, match="LBFGS evaluates the loss itself"):
+            trace.influence(1)
 
     @pytest.mark.parametrize("name", COUPLED)
     def test_along_a_direction(self, name):

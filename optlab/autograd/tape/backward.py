@@ -213,6 +213,8 @@ def backpropagate(
     if slow_path.any and here.recorder is not None:
         for leaf, g in ends.items():
             here.recorder.collect(leaf, g, create_graph)
+        here.recorder.backward_done(value, [*reached, *ends])
+        reached += ends
         ends = {}
     for leaf, g in ends.items():
         if g.__class__ is _array and not leaf.hooks and (leaf.grad is ZERO or leaf.grad is None):
@@ -227,6 +229,27 @@ def backpropagate(
 
 
 anomaly_mode.backward_code = backpropagate.__code__
+
+
+def gradients_of_leaves(starts: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
+    """Run a backward pass from several nodes; return the gradient of each leaf that it reaches.
+
+    The ``grad`` of leaves stays as it is. Hooks of leaves run.
+
+    Parameters
+    ----------
+    starts : iterable of (Node or Leaf, array)
+        Where to start, each with its gradient; those of one node are added in their order.
+    """
+    pending: dict[Any, Any] = {}
+    for node, g in starts:
+        pending[node] = pending[node] + g if node in pending else g
+    heap = [(-node.order, node) for node in pending if node.order]
+    if heap:
+        heapify(heap)
+        node = heappop(heap)[1]
+        pending = _backward_pass(node, pending.pop(node), pending, heap, False, False)
+    return {leaf: run_hooks(leaf, g) if leaf.hooks else g for leaf, g in pending.items()}
 
 
 def gradients_of_ends(

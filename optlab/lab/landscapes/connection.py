@@ -109,8 +109,8 @@ def connect(
     loss : callable
         Without arguments; evaluates the model on data and returns one number. It may take another
         batch at each call while the curve is trained.
-    start, end : dict of str to array
-        Weights by parameter name.
+    start, end : dict of str to array, or Layer
+        Weights by parameter name, or a model of the same kind that has them.
     size : int
         The number of points along the way.
     curve : bool

@@ -70,6 +70,8 @@ def read_runs(runs: Any, model: Layer) -> dict[str, RecordedRun]:
     """
     if runs is None:
         return {}
+    if isinstance(getattr(runs, "trace", None), Trace):  # a Training of a recipe
+        runs = runs.trace
     if isinstance(runs, Trace):
         return {runs.name or "run": _of_trace(runs, model)}
     traces = getattr(runs, "traces", runs)

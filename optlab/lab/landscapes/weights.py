@@ -39,7 +39,7 @@ def checked_weights(given: Any, model: Layer, what: str) -> Weights:
 
     Parameters
     ----------
-    given : mapping of str to array or Tensor
+    given : mapping of str to array or Tensor, or Layer
         Names that are missing stay as the model has them (a set of weights) or are zero
         (a direction): the caller says which.
     model : Layer
@@ -53,6 +53,8 @@ def checked_weights(given: Any, model: Layer, what: str) -> Weights:
     ValueError
         If a name is unknown, or a shape differs.
     """
+    if isinstance(given, Layer):
+        given = weights_of(given)
     if not isinstance(given, Mapping):
         raise TypeError(
             f"{what} is a dict of arrays by parameter name, such as "

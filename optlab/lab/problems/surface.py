@@ -306,6 +306,10 @@ class Surface:
         """Return the noise of a run with this seed; None if the gradients are exact."""
         return Noise(self.noise, self.dimension, seed, self.pattern) if self.noise else None
 
+    def __getstate__(self) -> dict[str, Any]:
+        # A plan has functions that no other process can load; it is captured again there.
+        return {name: value for name, value in vars(self).items() if name != "plan"}
+
     def run(self, start: Any = None, seed: int = 0) -> SurfaceRun:
         """Return a point on the surface that an optimizer can move."""
         return SurfaceRun(self, self.start if start is None else self.checked_start(start), seed)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from optlab.lab.cell_store import OPEN, Quantity, SweepStore, mapped
 from optlab.lab.compare import RaceWarning, compare
 from optlab.lab.members import Group
 from optlab.lab.problems.surface import Surface
@@ -39,8 +40,10 @@ class Sweeper:
     steps, seed : int
     limit : int
         Bytes of the arrays that a chunk may have.
-    executor : Executor, optional
+    executor : Executor or callable, optional
         Runs members that run separately.
+    to : path, optional
+        A Zarr store. All members run separately, and are written there.
     """
 
     def __init__(
@@ -51,7 +54,8 @@ class Sweeper:
         steps: int,
         seed: int,
         limit: int,
-        executor: Executor | None = None,
+        executor: Executor | Callable[[], Executor] | None = None,
+        to: Any = None,
     ) -> None:
         self.surface = surface
         self.groups = groups
@@ -60,6 +64,7 @@ class Sweeper:
         self.seed = seed
         self.limit = limit
         self.executor = executor
+        self.to = to
         self.members = sum(len(group.numbers) for group in groups)
         self.plan: Plan | None = None
         self.outcome = Outcome(self.members, surface.dimension)
@@ -71,8 +76,11 @@ class Sweeper:
     def run(self, report: Callable[[int], None]) -> Outcome:
         """Run all members; an interrupt ends it, and keeps what is done."""
         try:
-            for group in self.groups:
-                self._run_group(group, report, split=True)
+            if self.to is not None:
+                self._run_stored(report)
+            else:
+                for group in self.groups:
+                    self._run_group(group, report, split=True)
         except KeyboardInterrupt:
             self.outcome.interrupted = True
             self.outcome.said.append("interrupted: the cells that had not run are missing")
@@ -91,6 +99,58 @@ class Sweeper:
             return
         if not self._run_loop(group, program, report):
             self._run_separately(group, "one loop gave other numbers than single runs", report)
+
+    # Into a store -------------------------------------------------------------------------------
+
+    def _run_stored(self, report: Callable[[int], None]) -> None:
+        """Run members one by one, each written to the store by who runs it."""
+        tasks: list[Any] = [None] * self.members
+        for group in self.groups:
+            for k, i in enumerate(group.numbers):
+                tasks[i] = self._task(group, k)
+        dimension = self.surface.dimension
+        store = SweepStore(
+            self.to,
+            self.members,
+            {
+                "losses": Quantity((self.steps + 1,), "float64", ("step",)),
+                "loss": Quantity((), "float64", ()),
+                "point": Quantity((dimension,), "float64", ("coordinate",)),
+                "stopped": Quantity((), "int64", ()),
+            },
+            self._described(),
+        )
+        found = self.outcome
+        done = int((store.marks != OPEN).sum())
+        try:
+            store.run(_run_cell, tasks, self.executor, report)
+        finally:
+            found.known[:] = store.marks != OPEN
+            found.loss[:], found.point[:] = store.read("loss"), store.read("point")
+            found.stopped[:] = np.where(found.known, store.read("stopped"), -1)
+            found.errors.update(store.errors())
+        again = f", {_members(done)} of them by an earlier call" if done else ""
+        found.said.append(
+            f"{_members(self.members)} one after another into {store.path}{again}; histories are "
+            "replayed when they are read"
+        )
+        if len(found.errors) == self.members:
+            raise RuntimeError(f"every cell raised; the first: {found.errors[0]}")
+
+    def _described(self) -> dict[str, Any]:
+        """Return what is swept, as JSON has it."""
+        members = [
+            (repr(group.member(k)), int(i))
+            for group in self.groups
+            for k, i in enumerate(group.numbers)
+        ]
+        return {
+            "problem": self.surface.title,
+            "optimizers": [text for text, _ in sorted(members, key=lambda one: one[1])],
+            "starts": self.starts.tolist(),
+            "steps": self.steps,
+            "seed": self.seed,
+        }
 
     # One loop -----------------------------------------------------------------------------------
 
@@ -192,9 +252,7 @@ class Sweeper:
 
     def _run_separately(self, group: Group, why: str, report: Callable[[int], None]) -> None:
         tasks = [self._task(group, k) for k in range(len(group.numbers))]
-        results: Iterator[Any] = (self.executor.map if self.executor is not None else map)(
-            _run_member, tasks
-        )
+        results: Iterator[Any] = mapped(self.executor, _run_member, tasks)
         found, steps = self.outcome, self.steps
         run = EnsembleRun(len(tasks), steps, self.surface.dimension)
         self._separate.append((group.numbers, run))
@@ -255,6 +313,12 @@ class Sweeper:
 
     def histories(self) -> EnsembleRun:
         """Replay all members, and return what they did at every step."""
+        if self.to is not None:
+            again = Sweeper(
+                self.surface, self.groups, self.starts, self.steps, self.seed, self.limit
+            )
+            again.run(lambda count: None)
+            return again.histories()
         runs = [
             (
                 group.numbers,
@@ -312,3 +376,20 @@ def _run_member(task: Any) -> tuple[Any, float, int, BaseException | None]:
         raise KeyboardInterrupt
     ended = len(trace) if trace.stopped else -1
     return trace, race.final_loss["run"], ended, trace.error
+
+
+def _run_cell(task: Any) -> dict[str, Any]:
+    """Run one member for a store."""
+    surface, _, _, steps, _ = task
+    trace, final, stopped, error = _run_member(task)
+    losses = np.full(steps + 1, np.nan)
+    point = np.full(surface.dimension, np.nan)
+    if trace is not None:
+        losses[: len(trace)] = trace.loss
+        losses[len(trace)] = final
+        if len(trace) == steps:
+            point = trace.parameters["point"][-1]
+    found = {"losses": losses, "loss": losses[-1], "point": point, "stopped": stopped}
+    if error is not None:
+        found["error"] = f"{type(error).__name__}: {error}"
+    return found

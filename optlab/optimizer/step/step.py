@@ -100,9 +100,9 @@ def take_step(optimizer: UpdateRule, given: dict[int, Any] | None = None) -> Non
         optimizer.skipped += 1
         return
     try:
-        _write(optimizer, dense, run, rows, has_listeners)
+        write_results(optimizer, dense, run, rows, has_listeners)
     except BaseException as error:
-        again = partial(_write, optimizer, dense, run, rows, has_listeners)
+        again = partial(write_results, optimizer, dense, run, rows, has_listeners)
         roll_forward(optimizer.unfinished, again, error)
         raise
     if run is not None:
@@ -249,7 +249,7 @@ def _as_dense(update: RowUpdate, raws: list[Any], gradients: list[Any]) -> Updat
     return Update(params, i, i + 1, t, rate, raw_gradient, g, new, slots, {}, whole)
 
 
-def _write(
+def write_results(
     optimizer: UpdateRule,
     dense: list[Update],
     fused: FusedPass | None,

@@ -18,11 +18,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from optlab.autograd.tape.nodes import ZERO
-from optlab.backend import random
+from optlab.backend import events, random
 from optlab.plan import executors
+from optlab.plan.calls.entries import Entry
 from optlab.plan.calls.places import places_in
 from optlab.plan.calls.program import Program, Value
-from optlab.plan.calls.recording.recorded_pass import collect
+from optlab.plan.calls.recording.recorded_pass import announce, collect
 from optlab.plan.calls.schedule import Copy, Run, Schedule
 from optlab.plan.calls.source import Source
 from optlab.plan.numba_codegen import NoLoopError
@@ -100,6 +101,8 @@ class _Tail(NamedTuple):
     ----------
     end : int
         The number of the first entry after it.
+    finished : Entry or None
+        That announces the end of the backward pass.
     """
 
     leaves: list[Any]
@@ -108,6 +111,30 @@ class _Tail(NamedTuple):
     step: Any
     cleared: Any
     end: int
+    finished: Entry | None
+
+
+def _teller(tail: _Tail) -> Any:
+    """Return what publishes the end of the backward pass and the step, given the first value.
+
+    Those who listen to a plan keep no array, so they are shown the gradients where they are.
+    """
+    step_of, step, finished = tail.optimizer, events.step_finished, events.backward_finished
+    reached = () if tail.finished is None else tail.finished.arguments[1]
+    memory = tail.step.memory_for_gradients()
+    gradients = [(leaf, memory[leaf]) for leaf in tail.leaves]
+
+    def tell(value: Any) -> None:
+        if reached:
+            for listener in finished.listeners:
+                listener(value, reached)
+        if step.listeners:
+            for leaf, g in gradients:
+                leaf.grad = g
+            for listener in step.listeners:
+                listener(step_of)
+
+    return tell
 
 
 class _FixedSource(Source):
@@ -251,6 +278,13 @@ class BoundProgram:
             step, optimizer = source.constant(tail.step), source.constant(tail.optimizer)
             lines.append(f"    if not {step}.take_gathered({optimizer}):")
             lines.append(f"        {again}return missed({given})")
+            value = None if tail.finished is None else tail.finished.arguments[0]
+            scope |= {
+                "finished": events.backward_finished, "stepped": events.step_finished,
+                "tell": _teller(tail),
+            }  # fmt: skip
+            lines.append("    if stepped.listeners or finished.listeners:")
+            lines.append(f"        tell({source.expression(value)})")
             targets = [f"{source.constant(leaf)}.grad" for leaf in tail.leaves]
             lines.append(f"    {' = '.join(targets)} = {source.constant(tail.cleared)}")
             first = tail.end
@@ -345,7 +379,10 @@ class BoundProgram:
         program, end = self.program, self.schedule.end
         if self.tail is not None:
             end = self.tail.end
-        rest = [x for e in program.entries[end:] for x in (*e.arguments, *e.keywords.values())]
+        entries = program.entries[end:]
+        if self.tail is not None and self.tail.finished is not None:
+            entries = [self.tail.finished, *entries]
+        rest = [x for e in entries for x in (*e.arguments, *e.keywords.values())]
         made = {p for e in program.entries[: self.schedule.end] for p in e.results}
         wanted = dict.fromkeys(places_in([*rest, program.output]))
         return [p for p in wanted if p in made and p not in self.schedule.fixed]
@@ -435,7 +472,8 @@ class Binding:
         """Return whether an optimizer may later have a step that gathers its gradients."""
         entries = self.program.entries
         start = _first_effect(self.program)
-        step = next((e for e in entries[start:] if e.function is not collect), None)
+        engine = (collect, announce)
+        step = next((e for e in entries[start:] if e.function not in engine), None)
         if step is None or step.name != "Optimizer.step":
             return False
         make = getattr(step.arguments[0], "_step_for_replay", None)
@@ -515,6 +553,9 @@ def _tail_of(program: Program, start: int) -> _Tail | None:
         leaves.append(leaf)
         places.append(place)
         i += 1
+    finished = None
+    if i < len(entries) and entries[i].function is announce:
+        finished, i = entries[i], i + 1
     if i + 1 >= len(entries) or not leaves or not all(isinstance(p, Place) for p in places):
         return None
     step, clear = entries[i : i + 2]
@@ -541,4 +582,4 @@ def _tail_of(program: Program, start: int) -> _Tail | None:
     alive = {program.group.get(p, p) for p in places_in([*rest, program.output])}
     if not fit or not alive.isdisjoint(program.group.get(p, p) for p in places):
         return None
-    return _Tail(leaves, places, optimizer, bound, ZERO if cleared else None, i + 2)
+    return _Tail(leaves, places, optimizer, bound, ZERO if cleared else None, i + 2, finished)

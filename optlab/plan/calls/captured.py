@@ -7,6 +7,7 @@ import inspect
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,7 @@ def watched() -> bool:
     ):
         return True
     for event in _LISTENED:  # noqa: SIM110 (a loop takes a third of the time of `any`)
-        if event.listeners:
+        if event.eager:
             return True
     return False
 
@@ -202,12 +203,37 @@ class Captured:
             self.plan, self.reason = None, "it uses an optimizer that decides what operations save"
             self._refuse(key, self.reason)
             return self.f(*args, **kwargs)
+        rehearsed = events.call_rehearsed
+        rehearsed.publish("begins")
+        try:
+            result, again = self._rehearse(guards, args, kwargs, key)
+        except CaptureError:
+            rehearsed.publish("undone")
+            raise
+        except BaseException:  # of the function: what it has done stays
+            rehearsed.publish("stands")
+            raise
+        if again is None:
+            rehearsed.publish("stands")
+            return result
+        rehearsed.publish("undone")
+        return again()
+
+    def _rehearse(self, guards: Guards, args: Any, kwargs: Any, key: Any) -> tuple[Any, Any]:
+        """Run the function with a recorder, and make a plan.
+
+        Returns
+        -------
+        result, again
+            What the call returns, where the run of the recorder stands; otherwise that run is taken
+            back, and `again` makes the call.
+        """
         roots = guards.roots()
         first = self._recorder(guards, roots)
         try:
             result, one = self._record(first, guards, args, kwargs, key)
         except NumberNeededError:
-            return self._again_by_numbers(first, args, kwargs)
+            return None, partial(self._again_by_numbers, first, args, kwargs)
         except CaptureError:
             make_plain(first.handed)
             first.undo.restore()
@@ -215,7 +241,7 @@ class Captured:
         except Exception as error:
             make_plain(first.handed)
             if self._live_floats and first.ended_at < 0 and CallNumber.__name__ in str(error):
-                return self._again_by_numbers(first, args, kwargs)
+                return None, partial(self._again_by_numbers, first, args, kwargs)
             met = "" if first.ended_at >= 0 else first.dead or met_recorded(error)
             if not met:
                 raise
@@ -225,12 +251,14 @@ class Captured:
             guards.restore()
             self.plan, self.reason = None, "it does not take arrays that are recorded"
             self._refuse(key, self.reason)
-            return self.f(*args, **kwargs)
+            return None, partial(self.f, *args, **kwargs)
         if first.dead:
             make_plain(first.handed)
             self.plan, self.reason = None, first.dead
             self._refuse(key, first.dead)
-        return result if one is None else self._verified(one, first.undo, roots, args, kwargs, key)
+        if one is None:
+            return result, None
+        return None, partial(self._verified, one, first.undo, roots, args, kwargs, key)
 
     def _again_by_numbers(self, first: Recorder, args: Any, kwargs: Any) -> Any:
         """Capture anew, with a plan for every value of numbers: it branches on one, say."""
@@ -252,6 +280,7 @@ class Captured:
     ) -> tuple[Any, _Entry | None]:
         """Run the function for real, and again to compare; return its result, and make the plan."""
         result, output = record(first, self.f, args, kwargs)
+        events.call_rehearsed.publish("rests")
         if guards.incomplete and not first.dead:
             first.refuse_outcome(
                 f"it reads more than {MOST_READ:,} objects from outside ({guards.line_of()}), too "
@@ -360,6 +389,7 @@ class Captured:
         undo = Undo()
         undo.protect_all(roots)
         result, why = self._both(one, undo, roots, args, kwargs, leaves)
+        events.call_rehearsed.publish("stands")
         if why:
             message = (
                 f"a replay of {self._name()} is not what the function does "
@@ -394,16 +424,24 @@ class Captured:
                 del self._cache[key]
             if self.strict:
                 undo.restore()
+                events.call_rehearsed.publish("undone")
                 raise CaptureError(f"{message}ol.capture(f, strict=False) runs it as it is.")
             self.plan, self.reason = None, message
             self._refuse(key, message)
+        events.call_rehearsed.publish("stands")
         return result
 
     def _both(
         self, one: _Entry, undo: Undo, roots: list[Any], args: Any, kwargs: Any, leaves: list[Any]
     ) -> tuple[Any, str]:
-        """Run the plan, take it back and run the function; return its result and a difference."""
+        """Run the plan, take it back and run the function; return its result and a difference.
+
+        The run of the function is a rehearsal that has to be ended.
+        """
         self._busy = True
+        rehearsed = events.call_rehearsed
+        rehearsed.publish("begins")
+        rehearsed.publish("rests")
         try:
             try:
                 one.program.run(*leaves)
@@ -413,8 +451,15 @@ class Captured:
                 failed = ""
             except Exception as error:  # noqa: BLE001  # of any operation
                 failed = f"the plan raises {type(error).__name__}: {error}"
+            finally:
+                rehearsed.publish("undone")
             undo.restore()
-            result = self.f(*args, **kwargs)
+            rehearsed.publish("begins")
+            try:
+                result = self.f(*args, **kwargs)
+            except BaseException:
+                rehearsed.publish("stands")
+                raise
         finally:
             self._busy = False
         if failed:
@@ -560,7 +605,9 @@ def capture(f: Callable[..., Any] | None = None, *, strict: bool = True, check: 
     or an object among them.
 
     What `f` reads of the engine stays live: parameters, running statistics, learning rates,
-    schedules, random keys. While something listens to the engine (`record`), `f` runs eagerly.
+    schedules, random keys. While something listens to the engine that a plan cannot serve, `f` runs
+    eagerly. A recorder (`record`) that reads losses, rates and times of steps is served, and so are
+    probes that read parameters, slots and gradients after a step: ``probes="light"``.
 
     Parameters
     ----------

@@ -6,12 +6,19 @@ from optlab.trace.probes.curvature import Curvature
 from optlab.trace.probes.outside import Activations, Memory, Metric, Time
 from optlab.trace.probes.rows import Histogram, Norms, Snapshots, Values
 from optlab.trace.probes.sketches import PCA, Projection
-from optlab.trace.probes.updates import Angle, EffectiveRate, GradientNoise, UpdateRatio
+from optlab.trace.probes.updates import (
+    Angle,
+    Compression,
+    EffectiveRate,
+    GradientNoise,
+    UpdateRatio,
+)
 
 __all__ = [
     "PCA",
     "Activations",
     "Angle",
+    "Compression",
     "Curvature",
     "EffectiveRate",
     "GradientNoise",

@@ -125,8 +125,9 @@ class Part(NamedTuple):
     values: Callable[[], Any]
     #: Returns the live slots of the row.
     slots: Callable[[], dict[str, Any]]
-    #: Returns the live gradients, flat (or those that are given), and whether one is missing.
-    gradients: Callable[[Any], Any]
+    #: Returns the live gradients (or those that are given) in pieces, and whether one is missing:
+    #: then they are one flat array.
+    gradients: Callable[[Any], tuple[list[Any], bool]]
 
     def split(self, row: Any) -> Iterator[tuple[str, np.ndarray]]:
         """Yield each parameter's name and its part of a flat row, in its shape."""
@@ -319,6 +320,9 @@ class Probe:
     """
 
     needs_update: bool = True
+    #: Whether it has nothing to do with steps that it does not observe: then those may be replayed
+    #: by a plan of `optlab.capture`.
+    fits_plans: ClassVar[bool] = False
     #: Whether what it records of a resumed run goes on where it was interrupted.
     resumes: ClassVar[bool] = True
 

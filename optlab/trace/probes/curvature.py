@@ -62,6 +62,7 @@ class Curvature(Probe):
     """
 
     needs_update = False
+    fits_plans = True
     shown = ("k", "samples", "seed")
 
     def __init__(

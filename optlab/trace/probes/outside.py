@@ -158,6 +158,7 @@ class Metric(Probe):
     """
 
     needs_update = False
+    fits_plans = True
     shown = ("name",)
 
     def __init__(self, name: str, f: Callable[[], Any], **schedule: Any) -> None:

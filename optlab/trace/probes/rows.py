@@ -14,10 +14,6 @@ from optlab.trace.probes.base import Probe, Run, Schedule, Step, checked_count, 
 Layout = list[tuple[str, int, int, tuple[int, ...]]]
 
 
-#: Up to so many elements arrays are copied into one table, so that a call does all.
-SMALL_ARRAYS = 1 << 16
-
-
 class RowProbe(Probe):
     """A probe that makes one row of each flat array of a step: parameters, slots, terms.
 
@@ -27,6 +23,7 @@ class RowProbe(Probe):
     #: The name of its clock in a trace, and what precedes the kinds of its columns.
     clock: ClassVar[str]
     prefix: ClassVar[str]
+    fits_plans = True
 
     def layout(self, part: int) -> Layout:
         """Return what lies where in the rows of a part of the run."""
@@ -36,9 +33,10 @@ class RowProbe(Probe):
         """Return the row of a flat array; None if it keeps nothing of this part."""
         raise NotImplementedError
 
-    def rows(self, part: int, arrays: list[np.ndarray]) -> Any:
-        """Return the rows of several flat arrays of one length."""
-        return [self.row(part, array) for array in arrays]
+    def rows(self, part: int, arrays: list[Any]) -> Any:
+        """Return the rows of several flat arrays of one length; a list has one in pieces."""
+        whole = [np.concatenate(x, axis=None) if type(x) is list else x for x in arrays]
+        return [self.row(part, array) for array in whole]
 
 
 class Values(RowProbe):
@@ -188,20 +186,12 @@ class Norms(RowProbe):
         super().__init__(**schedule)
         self.terms = bool(terms)
         self.needs_update = self.terms
-        self._bounds: list[list[int]] = []
-        self._starts: list[np.ndarray] = []
-        self._has_empty: list[bool] = []
-        self._tables: dict[int, np.ndarray] = {}
         self._layouts: list[Layout] = []
+        self._sums: list[_SumsOfSquares] = []
 
     def start(self, run: Run) -> None:
         """Look up where each parameter lies."""
-        self._bounds = [part.bounds for part in run.parts]
-        self._starts = [np.array(part.bounds[:-1]) for part in run.parts]
-        self._has_empty = [
-            not part.bounds[-1] or any(a == b for a, b in itertools.pairwise(part.bounds))
-            for part in run.parts
-        ]
+        self._sums = [_SumsOfSquares(part.bounds) for part in run.parts]
         self._layouts = [
             [(name, k, k + 1, ()) for k, name in enumerate(part.names)] for part in run.parts
         ]
@@ -212,26 +202,76 @@ class Norms(RowProbe):
 
     def row(self, part: int, array: np.ndarray) -> Any:
         """Return the norm of each parameter's part of a flat array."""
-        values = np.asarray(array, dtype=np.float64)
-        squares, bounds = values * values, self._bounds[part]
-        if self._has_empty[part]:
-            return np.sqrt([squares[a:b].sum() for a, b in itertools.pairwise(bounds)])
-        return np.sqrt(np.add.reduceat(squares, self._starts[part]))
+        return self.rows(part, [array])[0]
 
-    def rows(self, part: int, arrays: list[np.ndarray]) -> Any:
-        """Return the norms of several flat arrays: of small ones in a few calls for all."""
-        bounds = self._bounds[part]
-        if self._has_empty[part] or bounds[-1] * len(arrays) > SMALL_ARRAYS:
-            return super().rows(part, arrays)
-        table = self._tables.get(part)
-        if table is None or table.shape != (len(arrays), bounds[-1]):
-            # Kept: to get such memory from the system again and again costs more than the sums.
-            table = self._tables[part] = np.empty((len(arrays), bounds[-1]))
-        for i, array in enumerate(arrays):
-            table[i] = array
-        np.multiply(table, table, out=table)
-        sums = np.add.reduceat(table, self._starts[part], axis=1)
+    def rows(self, part: int, arrays: list[Any]) -> Any:
+        """Return the norms of several flat arrays; a list has one in pieces."""
+        sums = self._sums[part].of(arrays)
         return np.sqrt(sums, out=sums)
+
+
+#: The elements of a block that is summed at once: several arrays of so many stay in the cache.
+BLOCK = 1 << 12
+
+
+class _SumsOfSquares:
+    """The sum of the squares of each parameter's part of flat arrays, in float64.
+
+    Arrays are copied into one table of float64, block by block, and each parameter's part of a
+    block is one product of a row with itself. The table is kept: to get such memory from the system
+    again and again costs more than the sums.
+    """
+
+    def __init__(self, bounds: list[int]) -> None:
+        self.count, self.size = len(bounds) - 1, bounds[-1]
+        cuts = sorted({*bounds, *range(0, self.size, BLOCK)})
+        #: First element, end, and the pieces of each block: first element, end and parameter.
+        self.blocks: list[tuple[int, int, list[tuple[int, int, int]]]] = []
+        k = 0
+        for first, end in itertools.pairwise(cuts):
+            while bounds[k + 1] <= first:
+                k += 1
+            if not self.blocks or end - self.blocks[-1][0] > BLOCK:
+                self.blocks.append((first, end, []))
+            start, _, pieces = self.blocks[-1]
+            pieces.append((first - start, end - start, k))
+            self.blocks[-1] = start, end, pieces
+        #: Whether each parameter is one piece of the only block.
+        self.is_whole = len(self.blocks) == 1 and len(self.blocks[0][2]) == self.count
+        self._table = np.empty((0, 0))
+        self._views: list[np.ndarray] = []
+
+    def of(self, arrays: list[Any]) -> np.ndarray:
+        """Return the sums, [array, parameter]; an array that is a list is in pieces."""
+        if len(self.blocks) > 1:
+            arrays = [np.concatenate(x, axis=None) if type(x) is list else x for x in arrays]
+        if len(self._table) != len(arrays):
+            self._table = np.empty((len(arrays), min(self.size, BLOCK)))
+            pieces = self.blocks[0][2] if self.is_whole else []
+            self._views = [self._table[:, a:b] for a, b, _ in pieces]
+        table = self._table
+        if self.is_whole:
+            for i, x in enumerate(arrays):
+                if type(x) is list:
+                    np.concatenate(x, axis=None, out=table[i])
+                else:
+                    table[i] = x
+            found = np.empty((self.count, len(arrays)))
+            for k, view in enumerate(self._views):
+                np.vecdot(view, view, out=found[k])
+            return found.T
+        found = np.zeros((self.count, len(arrays)))
+        for first, end, pieces in self.blocks:
+            size = end - first
+            for i, x in enumerate(arrays):
+                if type(x) is list:
+                    np.concatenate(x, axis=None, out=table[i, :size])
+                else:
+                    table[i, :size] = x[first:end]
+            for a, b, k in pieces:
+                view = table[:, a:b]
+                found[k] += np.vecdot(view, view)
+        return found.T
 
 
 class Histogram(Probe):
@@ -345,6 +385,7 @@ class Snapshots(Probe):
     """
 
     needs_update = False
+    fits_plans = True
     shown = ("state",)
 
     def __init__(self, every: int | None = None, state: bool = True, **schedule: Any) -> None:

@@ -14,6 +14,7 @@ class _OfWeights(Probe):
     """A probe of all chosen weights as one vector."""
 
     needs_update = False
+    fits_plans = True
 
     def __init__(self, parameters: Sequence[str] | str | None, schedule: dict[str, Any]) -> None:
         super().__init__(**schedule)

@@ -14,6 +14,7 @@ from optlab.trace.probes.base import Arrays, Probe, Run, Step, chosen_names
 class _OfUpdates(Probe):
     """A probe that computes a number for each parameter from its gradient and its update."""
 
+    fits_plans = True
     shown = ("parameters",)
 
     def __init__(self, parameters: Sequence[str] | str | None = None, **schedule: Any) -> None:
@@ -240,3 +241,61 @@ class GradientNoise(Probe):
             "signal": np.float64(signal),
             "noise scale": np.float64(scale),
         }
+
+
+class Compression(Probe):
+    """What `DGCMomentum` sends and holds back of each parameter: a few numbers a step.
+
+    The quantities, by parameter: "bytes sent", "entries sent" (those that are not zero), "norm of
+    sent" and "norm of held" (of v), "sparsity". `optlab.viz.dgc` draws them. A trace with all
+    values has the same as terms.
+
+    Parameters
+    ----------
+    every, steps, geometric
+        The schedule, as of every `Probe`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> def train(comm):
+    ...     w = ol.Parameter(np.zeros(20_000, np.float32), name="w")
+    ...     dgc = ol.optimizer.DGCMomentum(0.5, 0.9, 1, sparsity=[0.999], parameters=[w])
+    ...     with ol.record(dgc, probes=[ol.probes.Compression()]) as trace:
+    ...         for _ in range(3):
+    ...             dgc.minimize((w - 1.0).sum())
+    ...     return trace["bytes sent"]["w"].tolist()
+    >>> ol.parallel.LocalWorld(2).run(train)[0]
+    [80000.0, 160.0, 160.0]
+    """
+
+    _NUMBERS = {
+        "bytes sent": "bytes_sent",
+        "norm of held": "residual_norm",
+        "sparsity": "sparsity",
+    }
+
+    def __init__(self, **schedule: Any) -> None:
+        super().__init__(**schedule)
+        self._missing = False
+
+    def observe(self, step: Step) -> Mapping[str, Any]:
+        """Return the numbers of the exchange, by parameter."""
+        self._missing = "sent" not in step.terms
+        if self._missing:
+            return {}
+        found = {
+            quantity: {name: np.float64(x.flat[0]) for name, x in step.terms[term].items()}
+            for quantity, term in self._NUMBERS.items()
+        }
+        sent = step.terms["sent"]
+        found["entries sent"] = {n: np.float64(np.count_nonzero(x)) for n, x in sent.items()}
+        found["norm of sent"] = {n: np.float64(math.sqrt(_dot(x, x))) for n, x in sent.items()}
+        return found
+
+    def left_out(self) -> list[str]:
+        """Return that the optimizer exchanges nothing, if so."""
+        if not self._missing:
+            return []
+        return [f"{self.label}: the optimizer sends nothing; DGCMomentum does."]

@@ -74,7 +74,7 @@ def explore(
     >>> import optlab as ol
     >>> explorer = ol.explore(lambda x, y: x**2 + 3 * y**2, ["SGD", "Adam"])
     >>> explorer.change(step=5).what_happened("SGD")[0]
-    ('gradient', 'g = −0.5184')
+    ('−gradient', '0.5184')
     """
     state = State(seed=seed)
     own: dict[str, Optimizer] = {}

@@ -11,7 +11,7 @@ from typing import Any
 import optlab.optimizer as library
 from optlab.backend.text import one_line
 from optlab.lab import LADDER, ConjugateGradient, Newton, SteepestDescent
-from optlab.optimizer import REQUIRED, Optimizer
+from optlab.optimizer import REQUIRED, DGCMomentum, Optimizer
 from optlab.optimizer.wrappers import Wrapper, layers_of
 from optlab.viz.explorer.presets import PRESETS, AdamWithoutCorrection
 from optlab.viz.explorer.wrapping import check_wrapping, wrap_template, wrapping_of
@@ -216,14 +216,14 @@ def _check_count(entries: Any) -> None:
 
 
 def optimizer_classes() -> dict[str, type[Optimizer]]:
-    """Return all optimizer classes of the library, and the reference methods, by name."""
+    """Return the optimizer classes that run on one rank, and the reference methods, by name."""
     found = {
         name: cls
         for name, cls in vars(library).items()
         if isinstance(cls, type)
         and issubclass(cls, Optimizer)
         and cls is not Optimizer
-        and not issubclass(cls, Wrapper)
+        and not issubclass(cls, (Wrapper, DGCMomentum))
     }
     more = (*REFERENCES, AdamWithoutCorrection)
     return {**found, **{cls.__name__: cls for cls in more}}

@@ -157,11 +157,10 @@ def _scene(model: Any, data: Any, title: str, width: int, height: int) -> Scene:
                     f"class {k}, {names[number]}<br>%{{x:.3g}}, %{{y:.3g}}",
                 )
             )  # fmt: skip
-    said = ", ".join(
-        f"{share:.1%} of {len(labels)} {'hollow ' if name == 'held out' else ''}points {name}"
-        for name, share, (_, labels) in zip(names, right, parts, strict=True)
-    )
-    return Scene(page, title or "Classes of a plane", f"Rightly classified: {said}.", [
+    said = f"Right: {right[0]:.1%} of {len(parts[0][1])} points"
+    if len(parts) > 1:
+        said += f"; held out (hollow), {right[1]:.1%} of {len(parts[1][1])}"
+    return Scene(page, title or "Classes of a plane", said + ".", [
         Panel(Axis(float(x[0]), float(x[-1]), name="x"), Axis(float(y[0]), float(y[-1]), name="y"),
               marks, frame="box", equal=True),
     ])  # fmt: skip

@@ -57,6 +57,7 @@ def traces_of(given: Any, what: str) -> dict[str, Any]:
         If something else was given, or nothing.
     """
     given = getattr(given, "traces", given)
+    given = given.trace if is_trace(getattr(given, "trace", None)) else given  # a Training
     named: Iterable[tuple[str | None, Any]] = [(None, given)]
     if isinstance(given, Mapping):
         named = [(str(name), one) for name, one in given.items()]

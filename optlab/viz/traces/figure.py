@@ -61,7 +61,7 @@ def series(
     """
     named = traces_of(traces, "series")
     chosen = _quantities(named, quantities)
-    return draw(_scene(trace_view(named, chosen, parameter, axis, note, width, height)))
+    return draw(trace_scene(trace_view(named, chosen, parameter, axis, note, width, height)))
 
 
 def series_png(
@@ -87,7 +87,7 @@ def series_png(
     named = traces_of(traces, "series_png")
     chosen = _quantities(named, quantities)
     view = trace_view(named, chosen, parameter, axis, note, width, height)
-    return draw_png(_scene(view), scale)
+    return draw_png(trace_scene(view), scale)
 
 
 def _quantities(named: dict[str, Any], given: str | Sequence[str] | None) -> list[str]:
@@ -143,7 +143,9 @@ def influence(
     >>> influence(trace, 10).layout.title.text
     '<b>Influence of past gradients on the update of step 10</b>'
     """
-    return draw(_scene(_influence_view(trace, step, direction, parameter, note, width, height)))
+    return draw(
+        trace_scene(_influence_view(trace, step, direction, parameter, note, width, height))
+    )
 
 
 def influence_png(
@@ -159,7 +161,7 @@ def influence_png(
 ) -> bytes:
     """Draw influences of past gradients as a PNG image; arguments as for `influence`."""
     view = _influence_view(trace, step, direction, parameter, note, width, height)
-    return draw_png(_scene(view), scale)
+    return draw_png(trace_scene(view), scale)
 
 
 #: Elements of a parameter that have curves.
@@ -198,6 +200,7 @@ def _influence_view(
     return page_of({panel: curves}, "linear", title, headline, note, (), width, height)
 
 
-def _scene(view: TraceView) -> Scene:
+def trace_scene(view: TraceView) -> Scene:
+    """Return the scene of curves over the steps."""
     panels = [curves_panel(panel) for panel in view.panels]
     return Scene(view.page, view.title, view.headline, panels, entries(view.entries))

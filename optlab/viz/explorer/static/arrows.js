@@ -1,7 +1,7 @@
 // The picture of a step: its arrows over the part of the map around it, and for a function of one
 // variable the curve with its tangent.
 
-import { FONTS, between, clearCanvas, drawArrow, drawMarker, drawText, fitCanvas, placeLabel } from "../../browser/static/drawing.js";
+import { FONTS, between, clearCanvas, drawArrow, drawLeader, drawMarker, drawText, fitCanvas, isFar, placeLabel } from "../../browser/static/drawing.js";
 import { numberText } from "./numbers.js";
 
 /** An arrow in pixels.
@@ -253,7 +253,9 @@ export class ArrowPicture {
     });
     const spot = spots.reduce((best, one) => (one.cost < best.cost ? one : best));
     if (spot.cost >= 1000 || (!weight && spot.cost > 90)) return; // no place for it: its line names it
+    if (!weight && isFar(spot, at[0], at[1], 9)) return;
     taken.push(spot.box);
+    if (weight) drawLeader(pen, spot, at[0], at[1], color, 5);
     drawText(pen, text, spot.cx, spot.cy, { color, halo: this.explorer.palette.mapHigh, size, weight, align: "center" });
   }
 
@@ -327,13 +329,15 @@ export class ArrowPicture {
       if (!whole) return;
       const right = whole.to[0] >= from[0];
       const ends = own.flatMap((one) => [one.from[0], one.to[0]]);
-      // Behind the arrow, or before it where there is no room.
+      // Behind the arrow, or before it where there is no room; over it where there is none either.
       pen.font = `bold ${size}px ${FONTS}`;
       const wide = pen.measureText(label).width + 14;
-      const left = right ? Math.min(...ends) > wide : Math.max(...ends) + wide > map.width;
-      const x = left ? Math.min(...ends) - 10 : Math.max(...ends) + 10;
+      const fits = [Math.min(...ends) > wide, Math.max(...ends) + wide < map.width];
+      const left = right ? fits[0] : !fits[1];
+      const over = !fits[left ? 0 : 1];
+      const x = over ? Math.max(4, Math.min(map.width - wide + 6, Math.min(...ends))) : left ? Math.min(...ends) - 10 : Math.max(...ends) + 10;
       pen.globalAlpha = this.hovered && this.hovered !== label ? 0.3 : 1;
-      drawText(pen, label, x, y, { color: whole.color, halo: palette.mapHigh, size, weight: "bold", align: left ? "right" : "left" });
+      drawText(pen, label, x, over ? y - 0.85 * size : y, { color: whole.color, halo: palette.mapHigh, size, weight: "bold", align: left && !over ? "right" : "left" });
       pen.globalAlpha = 1;
     });
     taken.push([0, floor - rows.length * 2 * size, map.width, map.height]);

@@ -167,6 +167,7 @@ export class BasinsPanel {
     const points = new Float64Array(columns * rows * n), losses = new Float64Array(columns * rows).fill(NaN);
     const start = new Float64Array(n), last = new Float64Array(n);
     this.running = true;
+    this.bar.style.visibility = "";
     this.button.textContent = "cancel";
     this.note.textContent = "";
     let i = 0;
@@ -272,6 +273,7 @@ export class BasinsPanel {
 
   stop() {
     this.running = false;
+    this.bar.style.visibility = "hidden"; // its place stays, so that the buttons do
     cancelAnimationFrame(this.frame);
     clearTimeout(this.timer);
     this.button.textContent = "paint again";

@@ -37,7 +37,7 @@ export class Explorer extends Changes {
     this.asked = 0;
     /** @type {number[]} */
     this.frameTimes = [];
-    this.problemKey = this.lastHeights = "";
+    this.problemKey = this.lastHeights = this.claimText = "";
     this.map = this.network ? null : new MapPanel(this);
     this.plot = new Plot(this);
     this.apart = new TakeApart(this);
@@ -585,9 +585,33 @@ function putClaim(explorer) {
     muted = true;
     text = explorer.network ? engine.given.title : surface?.shows || surface?.title || "";
   }
-  if (explorer.claim.textContent !== text) explorer.claim.textContent = text;
+  const key = `${text}|${explorer.selected?.color}`;
+  if (explorer.claimText !== key) {
+    explorer.claimText = key;
+    explorer.claim.replaceChildren(...sentences(text).flatMap(([sentence, apart]) => (apart ? [make("span", { class: "sentence" }, ...colored(sentence, explorer)), " "] : colored(sentence, explorer))));
+  }
   explorer.claim.classList.toggle("ol-muted", muted);
   fitClaim(explorer, text);
+}
+
+/** Short sentences break between each other, not within.
+ * @param {string} text
+ * @returns {[string, boolean][]} */
+function sentences(text) {
+  const found = text.split(/(?<=[.?!]) /);
+  const apart = found.length > 1 && found.every((one) => one.length <= 44);
+  return apart ? found.map((one) => [one, true]) : [[text, false]];
+}
+
+/** A sentence on one step has the optimizer's name in its color: it may begin with a small letter.
+ * @param {string} text
+ * @param {any} explorer */
+function colored(text, { view, selected }) {
+  const name = selected?.entry.name, at = view === "apart" && name ? text.indexOf(name) : -1;
+  if (at < 0) return [text];
+  const word = make("span", { text: name });
+  word.style.color = selected.color;
+  return [text.slice(0, at), word, text.slice(at + name.length)];
 }
 
 /** The largest size with which a claim has two lines: the header never changes its height. In one column

@@ -1,13 +1,14 @@
 // The map: the surface and the paths of all optimizers. For a problem of one variable it is the curve
 // of the function.
 
-import { between, clearCanvas, drawArrow, drawMarker, drawText, fitCanvas, linearTicks, placeLabel } from "../../browser/static/drawing.js";
+import { between, clearCanvas, drawArrow, drawLeader, drawMarker, drawText, fitCanvas, linearTicks, placeLabel } from "../../browser/static/drawing.js";
 import { make } from "../../browser/static/elements.js";
 import { contour, fieldOf, fieldWithin, hatching, localShape, shades } from "./field.js";
 import { numberText } from "./numbers.js";
 
 const GRID = 276;
 const APART = 3; // dots nearer than this, in pixels, are left out
+const TIGHT = 8; // dots nearer than this run into each other: they are small and have no edge
 const MANY = 60, CROWDED = 15; // later dots have squares of so many pixels each
 const FEW = 8; // more paths are drawn as a group, of which the chosen one stands out
 
@@ -330,6 +331,7 @@ export class MapDrawing {
       const x = this.x(point[0]), y = this.y(point[1]);
       for (let along = 0; along <= ems; along += 1.5) busy.push([x + along * size, y]);
     };
+    for (const [x, y] of this.axisTexts()) for (const right of [-3, -1, 1]) busy.push([x + right * size, y]);
     if (state.start.length === 2) keepFree(state.start, this.explorer.hint ? 17 : 4);
     for (const point of this.explorer.engine.surface(state.problem).minima) keepFree(point, 6);
     this.levelBoxes = [];
@@ -394,6 +396,15 @@ export class MapDrawing {
     this.drawAxes(pen);
   }
 
+  /** Where the numbers of the axes stand, about.
+   * @returns {number[][]} */
+  axisTexts() {
+    const size = 13 * this.explorer.state.text_size;
+    const across = linearTicks(this.box[0], this.box[1], this.width / 120).map((tick) => [this.x(tick), this.height - size * 0.8]);
+    const up = linearTicks(this.box[2], this.box[3], this.height / 90).map((tick) => [this.width - 2 * size, this.y(tick)]);
+    return [...across, ...up];
+  }
+
   /** @param {CanvasRenderingContext2D} pen */
   drawAxes(pen) {
     const { palette, state } = this.explorer;
@@ -430,6 +441,7 @@ export class MapDrawing {
       this.marked.push([place[0] - 10, place[1] - 10, place[0] + 10, place[1] + 10]);
       if (minima.length > 1 || this.curve) continue;
       const spot = placeLabel(pen, "minimum", place[0], place[1], size, this.width, this.height, this.marked, 13, this.points);
+      drawLeader(pen, spot, place[0], place[1], palette.quiet);
       drawText(pen, "minimum", spot.cx, spot.cy, { color: palette.ink, halo: palette.mapHigh, size, align: "center" });
     }
   }
@@ -491,6 +503,7 @@ export class MapDrawing {
     for (const { one, place } of at) {
       if (this.faint(one)) continue;
       const where = placeLabel(pen, one.entry.name, place[0], place[1], size * 1.12, this.width, this.height, taken, 12, this.points);
+      drawLeader(pen, where, place[0], place[1], one.color);
       drawText(pen, one.entry.name, where.cx, where.cy, { color: one.color, halo: palette.mapHigh, size, align: "center", weight: "bold" });
     }
   }
@@ -521,7 +534,7 @@ export class MapDrawing {
     pen.globalAlpha = faint ? 0.35 : 1;
     pen.setLineDash([]);
     if (!faint) {
-      const dots = new Path2D();
+      const dots = new Path2D(), tight = new Path2D();
       /** @type {number[] | null} */
       let before = null;
       // Where a path comes again and again, dots would pile up to a blot: one each few pixels is enough.
@@ -534,13 +547,16 @@ export class MapDrawing {
         const cell = i > MANY ? Math.round(place[0] / CROWDED) * 4096 + Math.round(place[1] / CROWDED) : -i - 1;
         if (cells.has(cell)) continue;
         cells.add(cell);
-        dots.moveTo(place[0] + 3.2, place[1]);
-        dots.arc(place[0], place[1], 3.2, 0, 2 * Math.PI);
+        const near = before && Math.hypot(place[0] - before[0], place[1] - before[1]) < TIGHT;
+        const path = near ? tight : dots, radius = near ? 2.3 : 3.2;
+        path.moveTo(place[0] + radius, place[1]);
+        path.arc(place[0], place[1], radius, 0, 2 * Math.PI);
         before = place;
       }
       pen.fillStyle = one.color;
       pen.strokeStyle = palette.mapHigh;
       pen.lineWidth = 1;
+      pen.fill(tight);
       pen.fill(dots);
       pen.stroke(dots);
       this.drawFollower(pen, one, state.step);

@@ -74,7 +74,7 @@ export class Menu {
     const parts = [keep];
     if (!explorer.network) parts.push(this.run(), this.settings(selected));
     const text = this.select("text size", [["1", "normal"], ["1.25", "large"], ["1.6", "projector"]], String(state.text_size), (value) => explorer.set({ text_size: Number(value) }));
-    const theme = this.select("theme", [["auto", "as around"], ["light", "light"], ["dark", "dark"]], state.theme, (value) => explorer.set({ theme: value }));
+    const theme = this.select("theme", [["auto", "as the page"], ["light", "light"], ["dark", "dark"]], state.theme, (value) => explorer.set({ theme: value }));
     parts.push(make("div", { class: "menu-group" }, text, theme));
     parts.push(make("p", { class: "quiet conditions", text: explorer.conditions() }));
     this.panel.replaceChildren(...parts);

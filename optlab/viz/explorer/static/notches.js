@@ -44,12 +44,13 @@ export class NotchSlider {
     this.choose = choose;
     /** @type {any} */
     this.shown = null;
+    this.edge = 0; // free at both ends, so that a handle at the first or last notch is whole
     let held = false;
     /** @param {PointerEvent} event */
     const at = (event) => {
       const bounds = this.canvas.getBoundingClientRect();
       const { values } = this.shown;
-      const index = Math.floor(((event.clientX - bounds.left) / bounds.width) * values.length);
+      const index = Math.floor((event.clientX - bounds.left - this.edge) / (bounds.width - 2 * this.edge) * values.length);
       return Math.max(0, Math.min(values.length - 1, index));
     };
     this.element.addEventListener("pointerdown", (/** @type {PointerEvent} */ event) => {
@@ -95,14 +96,15 @@ export class NotchSlider {
     this.element.style.height = `${height}px`;
     const pen = fitCanvas(this.canvas, width, height);
     clearCanvas(pen);
-    const notch = width / values.length, bar = Math.min(18, notch * 0.74);
+    this.edge = Math.max(0, (10 * values.length - width / 2) / (values.length - 1));
+    const { edge } = this, notch = (width - 2 * edge) / values.length, bar = Math.min(18, notch * 0.74);
     const track = height - 9.5, tallest = track - 7;
     const heights = barHeights(finals, floor, start), wanted = shown.best === false ? -1 : bestOf(finals);
     // A rate at the end is none that one may call the best: better ones may lie beyond.
     const best = shown.open && (wanted === 0 || wanted === values.length - 1) ? -1 : wanted;
     const hatch = hatching(pen, color, 7);
     values.forEach((_, i) => {
-      const x = notch * (i + 0.5) - bar / 2;
+      const x = edge + notch * (i + 0.5) - bar / 2;
       if (finals[i] === undefined) return;
       const tall = finals[i] === null ? tallest : heights[i] * tallest;
       pen.globalAlpha = i === index ? 1 : finals[i] === null ? 0.5 : 0.38;
@@ -114,8 +116,8 @@ export class NotchSlider {
     pen.lineWidth = 4;
     pen.lineCap = "round";
     pen.beginPath();
-    pen.moveTo(notch / 2, track);
-    pen.lineTo(width - notch / 2, track);
+    pen.moveTo(edge + notch / 2, track);
+    pen.lineTo(width - edge - notch / 2, track);
     pen.stroke();
     const circle = (/** @type {number} */ x, /** @type {number} */ r, /** @type {string} */ edge, /** @type {number} */ w) => {
       pen.beginPath();
@@ -126,10 +128,10 @@ export class NotchSlider {
       pen.lineWidth = w;
       pen.stroke();
     };
-    if (best >= 0 && best !== index) circle(notch * (best + 0.5), 4, palette.quiet, 1.8);
+    if (best >= 0 && best !== index) circle(edge + notch * (best + 0.5), 4, palette.quiet, 1.8);
     pen.globalAlpha = disabled ? 0.5 : 1;
-    circle(notch * (index + 0.5), 8, color, 3.4);
-    if (best >= 0 && best === index) circle(notch * (index + 0.5), 2.6, palette.quiet, 1.8);
+    circle(edge + notch * (index + 0.5), 8, color, 3.4);
+    if (best >= 0 && best === index) circle(edge + notch * (index + 0.5), 2.6, palette.quiet, 1.8);
     pen.globalAlpha = 1;
     pen.lineCap = "butt";
     this.element.setAttribute("aria-valuemin", "0");

@@ -10,6 +10,20 @@ import { Plane } from "./plane.js";
 /** @type {[string, string][]} */
 const TABS = [["loss", "loss"], ["memory", "memory"], ["length", "step length"], ["angle", "angle"], ["plane", "all runs"], ["beside", "more"]];
 
+const BLOCK = 90; // a curve that goes up and down by more pixels than this in each pixel is a block of ink
+
+/** How many pixels a curve goes up and down in each pixel to the right.
+ * @param {number[]} heights
+ * @param {number} width */
+function inked(heights, width) {
+  let sum = 0;
+  for (let k = 1; k < heights.length; k++) {
+    const way = Math.abs(heights[k] - heights[k - 1]);
+    if (Number.isFinite(way)) sum += Math.min(way, 200);
+  }
+  return sum / Math.max(1, width);
+}
+
 export class Plot {
   /** @param {any} explorer */
   constructor(explorer) {
@@ -285,8 +299,12 @@ export class Plot {
         }
       }
       one.curve = path;
+      curve.ink = inked(curve.heights, this.width - this.left - this.right);
+    }
+    this.curves.sort((/** @type {any} */ a, /** @type {any} */ b) => b.ink - a.ink); // the others lie over a block
+    for (const { one, ink } of this.curves) {
       const faint = many && one.entry.name !== state.selected;
-      this.stroke(pen, one, 0, state.steps, faint ? 0.15 : 0.4, 1.6, false);
+      this.stroke(pen, one, 0, state.steps, faint ? 0.15 : ink > BLOCK ? 0.16 : 0.4, 1.6, false);
     }
     if (!this.curves.some(({ values }) => values.some(Number.isFinite))) {
       drawText(pen, "nothing to show: no optimizer here has it", (this.width + this.left) / 2, this.height / 2, { color: palette.quiet, size, align: "center" });
@@ -370,9 +388,9 @@ export class Plot {
     }
     const px = Math.round(this.x(state.step)) + 0.5;
     const many = this.curves.length > 8;
-    for (const { one } of this.curves) {
-      const faint = many && one.entry.name !== state.selected;
-      this.stroke(pen, one, 0, state.step, faint ? 0.3 : 1, faint ? 1.4 : 2.6, true);
+    for (const { one, ink } of this.curves) {
+      const faint = many && one.entry.name !== state.selected, block = ink > BLOCK;
+      this.stroke(pen, one, 0, state.step, faint ? 0.3 : block ? 0.25 : 1, faint ? 1.4 : block ? 1.2 : 2.6, !block);
     }
     pen.strokeStyle = palette.ink;
     pen.lineWidth = 1.6;

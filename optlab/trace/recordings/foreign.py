@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from optlab.trace.probes.base import Part, Probe, Run
-from optlab.trace.recording import Recording
+from optlab.trace.recordings.recording import Recording
 
 
 class _Row(NamedTuple):
@@ -62,10 +62,10 @@ class TorchRecording(Recording):
         self._backward: Any = None
 
     def _part(self, name: str, p: Any) -> Part:
-        def gradients(given: Any) -> tuple[np.ndarray, bool]:
+        def gradients(given: Any) -> tuple[list[np.ndarray], bool]:
             if p.grad is None:
-                return np.full_like(_numpy(p), np.nan), True
-            return _numpy(p.grad), False
+                return [np.full_like(_numpy(p), np.nan)], True
+            return [_numpy(p.grad)], False
 
         return Part(
             [name], [0, p.numel()], [tuple(p.shape)],
@@ -113,7 +113,7 @@ class TorchRecording(Recording):
     def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         if self.needs_update(self.trace.steps_taken + 1):
             self._old = [_numpy(p) for p in self.parameters]
-            self._gradients = [part.gradients(None)[0] for part in self.run.parts]
+            self._gradients = [part.gradients(None)[0][0] for part in self.run.parts]
 
     def _after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         number = self.trace.steps_taken = self.trace.steps_taken + 1
@@ -162,11 +162,11 @@ class ArraysRecording(Recording):
         self.gradients: dict[str, np.ndarray] = {}
 
     def _part(self, name: str, x: np.ndarray) -> Part:
-        def gradients(given: Any) -> tuple[np.ndarray, bool]:
+        def gradients(given: Any) -> tuple[list[np.ndarray], bool]:
             found = self.gradients.get(name)
             if found is None:
-                return np.full(self.now[name].size, np.nan), True
-            return found.reshape(-1), False
+                return [np.full(self.now[name].size, np.nan)], True
+            return [found.reshape(-1)], False
 
         def slots() -> dict[str, np.ndarray]:
             return {k: x[name].reshape(-1) for k, x in self.slots.items() if name in x}
@@ -196,7 +196,7 @@ class ArraysRecording(Recording):
         def rows() -> list[_Row]:
             found = []
             for name, part in zip(self.now, self.run.parts, strict=True):
-                gradient = part.gradients(None)[0]
+                gradient = part.gradients(None)[0][0]
                 own = {k: x[name].reshape(-1) for k, x in named.items() if name in x}
                 found.append(_Row(part.values(), gradient, gradient, part.slots(), own))
             return found

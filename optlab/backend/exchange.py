@@ -1,0 +1,334 @@
+"""Exchange of arrays among ranks, in the order of the ranks and with deadlines.
+
+A world is a communicator with the calls of mpi4py: its own, or that of
+`optlab.parallel.LocalWorld`. Every rank gets the arrays of all ranks and adds them in the same
+order, so that simulated ranks and those of MPI compute the same bits. (``Allreduce`` may add in
+any order.) Waits of MPI have no end of their own: here they are polled, and end with an error that
+names the rank that is missing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from optlab.backend.rank_errors import RankError, StalledError
+
+#: Seconds without a sign of life after which a rank counts as stalled, and the most of any wait.
+TIMEOUT, LONGEST = 7.0, 300.0
+#: What the launchers of MPI say to a process that they start.
+_LAUNCHED = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
+#: Where ranks announce themselves to `optlab.parallel.launch`: the name of a folder.
+FOLDER = "OPTLAB_RANKS"
+_TAG = 7321
+_LONGEST_PAUSE = 0.002
+
+#: The communicator of the simulated rank that runs here.
+simulated: ContextVar[Any] = ContextVar("optlab simulated rank", default=None)
+
+
+def default_world() -> Any:
+    """Return the world of this program: the simulated rank's, MPI's if it was launched, or None."""
+    world = simulated.get()
+    if world is not None:
+        return world
+    mpi = sys.modules.get("mpi4py.MPI")
+    if mpi is None and any(name in os.environ for name in _LAUNCHED):
+        with contextlib.suppress(ImportError):
+            from mpi4py import MPI as mpi
+    return None if mpi is None else mpi.COMM_WORLD
+
+
+class Peer(NamedTuple):
+    """Where a rank runs."""
+
+    host: str
+    process: int
+
+    def cpu_time(self) -> float | None:
+        """Return the processor time of the process; None if it is not known here."""
+        try:
+            text = Path(f"/proc/{self.process}/stat").read_text(encoding="ascii", errors="replace")
+        except OSError:
+            return None
+        state, *fields = text.rpartition(")")[2].split()
+        return None if state in "ZX" else float(fields[10]) + float(fields[11])
+
+    def has_ended(self) -> bool:
+        """Return whether the process is known to have ended."""
+        return Path("/proc/self/stat").exists() and self.cpu_time() is None
+
+
+def launched_rank() -> int | None:
+    """Return the rank of this process as its launcher has said it, before MPI begins."""
+    for name in _LAUNCHED:
+        if os.environ.get(name, "").isdigit():
+            return int(os.environ[name])
+    return None
+
+
+def launched_peers(rank: int, size: int) -> list[Peer | None]:
+    """Return where the ranks of this host run that were launched together, None for others.
+
+    They are known before they say anything: from the launcher's folder, or as children of one
+    parent with their ranks in their environments.
+    """
+    found: list[Peer | None] = [None] * size
+    if launched_rank() != rank or not Path("/proc/self/stat").exists():
+        return found
+    host = socket.gethostname()
+    if folder := os.environ.get(FOLDER):
+        for number in range(size):
+            with contextlib.suppress(OSError, ValueError, KeyError):
+                text = (Path(folder) / f"rank-{number}.json").read_text(encoding="utf-8")
+                found[number] = Peer(host, json.loads(text)["process"])
+        return found
+    parent = str(os.getppid())
+    for place in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            stat = (place / "stat").read_text(encoding="ascii", errors="replace")
+            if stat.rpartition(")")[2].split()[1] != parent:
+                continue
+            for one in (place / "environ").read_bytes().split(b"\0"):
+                key, _, value = one.decode(errors="replace").partition("=")
+                if key in _LAUNCHED and int(value) < size:
+                    found[int(value)] = Peer(host, int(place.name))
+    return found
+
+
+def here() -> Peer:
+    """Return where this rank runs."""
+    return Peer(socket.gethostname(), os.getpid())
+
+
+class Exchange:
+    """The exchanges of one user of a world, apart from all other messages.
+
+    The first exchange is a meeting: every rank announces its process.
+
+    Parameters
+    ----------
+    world
+        A communicator.
+    purpose : str
+        Who exchanges, for messages.
+    timeout, longest : float
+        Seconds: without a sign of life of a rank that is waited for; of any wait. (A `LocalWorld`
+        has its own.)
+    """
+
+    def __init__(
+        self, world: Any, purpose: str, timeout: float = TIMEOUT, longest: float = LONGEST
+    ) -> None:
+        missing = [name for name in ("Get_rank", "Get_size", "Isend", "Irecv", "allgather")
+                   if not hasattr(world, name)]  # fmt: skip
+        if missing:
+            raise TypeError(
+                f"{purpose} takes a communicator: that of LocalWorld.run, or MPI.COMM_WORLD of "
+                f"mpi4py; got {world!r}."
+            )
+        self.world, self.purpose = world, purpose
+        self.timeout, self.longest = timeout, longest
+        self.rank, self.size = world.Get_rank(), world.Get_size()
+        #: Where the ranks run, as far as it is known; all is known after the meeting.
+        self.peers: list[Peer | None] = [None] * self.size
+        self._own: Any = None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the world ends its waits itself."""
+        return bool(getattr(self.world, "has_deadlines", False))
+
+    def meet(self) -> None:
+        """Let all ranks announce their processes, and get a communicator of their own."""
+        if self._own is not None:
+            return
+        if self.is_local:
+            self._own = self.world.Dup()
+            return
+        self.peers = launched_peers(self.rank, self.size)
+        own = np.zeros(256, np.uint8)
+        said = f"{here().process} {here().host}".encode()[:256]
+        own[: len(said)] = np.frombuffer(said, np.uint8)
+        found = self._all_to_all(self.world, own)
+        for rank, one in enumerate(found):
+            process, _, host = one.tobytes().rstrip(b"\0").decode(errors="replace").partition(" ")
+            self.peers[rank] = Peer(host, int(process))
+        self._own = self.world.Dup()  # all are here, so this does not wait
+
+    def name(self, rank: int) -> str:
+        """Return the name of a rank, for messages."""
+        peer = self.peers[rank]
+        if peer is None:
+            return f"rank {rank}"
+        return f"rank {rank} (process {peer.process} on {peer.host})"
+
+    def gather(self, array: Any) -> list[Any]:
+        """Return the flat arrays of all ranks, of one size and dtype, in the order of the ranks.
+
+        Raises
+        ------
+        StalledError, RankError
+            If a rank does not answer in time, or has ended; the message names it.
+        """
+        self.meet()
+        if self.size == 1:
+            return [array]
+        if self.is_local:
+            found = np.empty((self.size, array.size), array.dtype)
+            self._own.Allgather(array, found)
+            return list(found)
+        return self._all_to_all(self._own, array)
+
+    def gather_objects(self, obj: Any) -> list[Any]:
+        """Return the objects of all ranks; for what is exchanged once, not in every step."""
+        import pickle
+
+        data = np.frombuffer(pickle.dumps(obj), np.uint8)
+        sizes = [int(one[0]) for one in self.gather(np.array([data.size], np.int64))]
+        padded = np.zeros(max(sizes), np.uint8)
+        padded[: data.size] = data
+        found = self.gather(padded)
+        return [pickle.loads(x[:n].tobytes()) for x, n in zip(found, sizes, strict=True)]
+
+    def bcast(self, arrays: list[Any], root: int = 0) -> list[Any]:
+        """Return the root's flat arrays, on every rank."""
+        self.meet()
+        result = []
+        for array in arrays:
+            got = array.copy()
+            if self.is_local:
+                self._own.Bcast(got, root)
+            elif self.rank == root:
+                requests = {r: self._own.Isend(got, r, _TAG) for r in range(self.size) if r != root}
+                self._wait(requests)
+            else:
+                self._wait({root: self._own.Irecv(got, root, _TAG)})
+            result.append(got)
+        return result
+
+    def _all_to_all(self, world: Any, array: Any) -> list[Any]:
+        found = [np.empty_like(array) for _ in range(self.size)]
+        found[self.rank] = array
+        others = [r for r in range(self.size) if r != self.rank]
+        received = {r: world.Irecv(found[r], r, _TAG) for r in others}
+        sent = {r: world.Isend(array, r, _TAG) for r in others}
+        self._wait(received)
+        self._wait(sent)
+        return found
+
+    def wait(self, requests: dict[int, Any]) -> None:
+        """Wait for a request to or from each of some ranks: objects with mpi4py's ``Test``.
+
+        Raises
+        ------
+        StalledError, RankError
+            If a rank does not answer in time, or has ended; the message names it.
+        """
+        self._wait(requests)
+
+    def _wait(self, requests: dict[int, Any]) -> None:
+        """Wait for requests to or from ranks."""
+        begin = time.monotonic()
+        pause = 0.0
+        watch: dict[int, tuple[float | None, float]] = {}
+        next_look = begin + min(0.25, self.timeout / 4)
+        left = dict(requests)
+        while True:
+            left = {rank: one for rank, one in left.items() if not one.Test()}
+            if not left:
+                return
+            now = time.monotonic()
+            if now >= next_look:
+                next_look = now + min(0.25, self.timeout / 4)
+                self._look(left, begin, now, watch)
+            time.sleep(pause)
+            pause = min(_LONGEST_PAUSE, 2 * pause + 1e-5)
+
+    def _look(
+        self,
+        left: dict[int, Any],
+        begin: float,
+        now: float,
+        watch: dict[int, tuple[float | None, float]],
+    ) -> None:
+        """Raise if a rank that is waited for has ended, or shows no sign of life."""
+        for rank in left:
+            peer = self.peers[rank]
+            if peer is None or peer.host != socket.gethostname():
+                continue  # nothing is known of it: the longest wait ends this
+            if peer.has_ended():
+                raise RankError(f"{self.name(rank)} has ended, while {self._waiting()}.", rank)
+            used = peer.cpu_time()
+            before, since = watch.get(rank, (None, begin))
+            if used != before:
+                since = begin if before is None else now
+            watch[rank] = (used, since)
+            if now - since >= self.timeout and used is not None:
+                raise StalledError(
+                    f"{self.name(rank)} gave no sign of life for {self.timeout:g} seconds, while "
+                    f"{self._waiting()}.",
+                    rank,
+                )
+        if now - begin >= self.longest:
+            rank = min(left)
+            raise StalledError(
+                f"{' and '.join(map(self.name, left))} did not come within {self.longest:g} "
+                f"seconds, while {self._waiting()}.",
+                rank,
+            )
+
+    def _waiting(self) -> str:
+        return f"{self.name(self.rank)} waits for it in an exchange of {self.purpose}"
+
+
+def added(arrays: list[Any]) -> Any:
+    """Return the sum of arrays, added one after the other."""
+    total = arrays[0].copy()
+    for one in arrays[1:]:
+        total += one
+    return total
+
+
+def check_apart(exchange: Exchange, parameters: list[Any], name: Callable[[Any], str]) -> None:
+    """Check that ranks have parameters of one structure, and that none is another rank's, too.
+
+    Raises
+    ------
+    ValueError
+        If the parameters differ in number, shape or dtype, or one object is shared by two ranks;
+        every rank raises it.
+    """
+    place = here()
+    own = [(name(p), tuple(p.shape), str(p.dtype), id(p)) for p in parameters]
+    found = exchange.gather_objects((place, own))
+    seen: dict[Any, int] = {}
+    first = found[0][1]
+    for rank, (where, listed) in enumerate(found):
+        for label, _, _, number in listed:
+            other = seen.setdefault((where, number), rank)
+            if other != rank:
+                raise ValueError(
+                    f"{label} belongs to rank {other} and to rank {rank}: each rank has its own "
+                    "copy. Build the model inside the function that the world runs, or copy it "
+                    "there: copy.deepcopy(model)."
+                )
+        if [one[1:3] for one in listed] != [one[1:3] for one in first]:
+            a = next((x for x, y in zip(first, listed, strict=False) if x[1:3] != y[1:3]), None)
+            b = next((y for x, y in zip(first, listed, strict=False) if x[1:3] != y[1:3]), None)
+            what = (
+                f"{a[0]} is {a[2]} of shape {a[1]} on rank 0, {b[2]} of shape {b[1]} on rank {rank}"
+                if a is not None and b is not None
+                else f"rank 0 has {len(first)} parameters, rank {rank} has {len(listed)}"
+            )
+            raise ValueError(f"the ranks have different models: {what}.")

@@ -1,0 +1,1 @@
+"""Optimizers of several ranks."""

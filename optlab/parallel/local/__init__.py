@@ -1,0 +1,1 @@
+"""Simulated ranks: threads of this process, with the calls of mpi4py's communicator."""

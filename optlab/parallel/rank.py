@@ -1,0 +1,97 @@
+"""One rank of a launched program: a guard, and the process that it guards, which runs the program.
+
+The process announces its rank, writes what ended it and ends the others. If it is killed it cannot
+write: its guard, which waits for it, does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import runpy
+import signal
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+from optlab.backend.exchange import FOLDER, launched_rank
+from optlab.backend.rank_errors import RankError
+from optlab.io.atomic import replacing
+
+_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux
+
+
+def _write(name: str, **content: Any) -> None:
+    """Write a file into the launcher's folder: aside, and then renamed."""
+    folder = os.environ.get(FOLDER)
+    if folder and Path(folder).is_dir():
+        with replacing(Path(folder) / name) as file:
+            file.write(json.dumps(content).encode())
+
+
+def _write_end(rank: int | None, process: int, error: str | None, other: int | None = None) -> None:
+    _write(
+        f"end-{process}.json", rank=rank, process=process, error=error, other=other, at=time.time()
+    )
+
+
+def main() -> None:
+    """Run the program ``sys.argv[1]`` with the arguments behind it, guarded."""
+    process = os.fork() if hasattr(os, "fork") else 0
+    if process == 0:
+        _die_with_guard()
+        _run()
+        return
+    _, status = os.waitpid(process, 0)
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        name = signal.Signals(number).name
+        _write_end(launched_rank(), process, f"has died: it was killed by signal {number} ({name})")
+        os._exit(128 + number)
+    os._exit(os.WEXITSTATUS(status))
+
+
+def _die_with_guard() -> None:
+    """Let this process be killed when its guard is, where the system can do that."""
+    if sys.platform == "linux":
+        import ctypes
+
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+
+
+def _run() -> None:
+    from mpi4py import MPI
+
+    rank = MPI.COMM_WORLD.Get_rank()
+    _write(f"rank-{rank}.json", process=os.getpid())
+    sys.argv = sys.argv[1:]
+    sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
+    try:
+        runpy.run_path(sys.argv[0], run_name="__main__")
+    except SystemExit as end:
+        if end.code not in (None, 0):
+            _fail(MPI, rank, f"SystemExit: {end.code}", None)
+    except BaseException as error:  # noqa: BLE001 - whatever it is, the others wait for this rank
+        said = f"{type(error).__name__}: {error}".removesuffix(": ")
+        _fail(MPI, rank, said, error)
+    _write_end(rank, os.getpid(), None)
+
+
+def _fail(mpi: Any, rank: int, said: str, error: BaseException | None) -> None:
+    """Say what happened, and end all ranks."""
+    other = error.rank if isinstance(error, RankError) else None
+    _write_end(rank, os.getpid(), f"raised {said}", other)
+    if error is not None:
+        traceback.print_exception(error)
+    sys.stderr.write(f"rank {rank} (process {os.getpid()}) raised {said}\n")
+    sys.stderr.flush()
+    sys.stdout.flush()
+    mpi.COMM_WORLD.Abort(1)
+
+
+if __name__ == "__main__":
+    main()

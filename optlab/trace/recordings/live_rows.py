@@ -1,0 +1,122 @@
+"""Rows of the arrays of a run as they are after a step, which itself runs at full speed."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from optlab.backend.arrays import on_host
+from optlab.trace.columns import Column
+from optlab.trace.probes import Run
+from optlab.trace.probes.rows import RowProbe
+from optlab.trace.recordings.pending import PendingSteps
+
+#: The most steps whose rows wait to be written together.
+MOST = 64
+
+
+class LiveRows:
+    """The rows of one probe that reads arrays as they are after the step.
+
+    Memory for what parameters were before the step is kept: a step that is observed allocates
+    little.
+    """
+
+    def __init__(self, probe: RowProbe, run: Run, pending: PendingSteps, record: Any) -> None:
+        self.probe, self.parts, self.pending, self.record = probe, run.parts, pending, record
+        #: The parameters before the step that is observed next.
+        self.before: list[Any] = [None] * len(run.parts)
+        #: Steps whose rows are not in the columns yet: number, and what `made` has returned.
+        self.waiting: list[tuple[int, Any]] = []
+
+    def copy_values(self) -> None:
+        """Copy the parameters before a step that is observed."""
+        for i, part in enumerate(self.parts):
+            values, kept = part.values(), self.before[i]
+            if type(values) is type(kept) is np.ndarray and values.dtype == kept.dtype:
+                np.copyto(kept, values)
+            else:
+                self.before[i] = values.copy()
+
+    def made(self, given_gradients: Any) -> list[tuple[int, Any, Any]]:
+        """Return the number of each part, the names of its slots, and its rows.
+
+        Rows are those of the parameters, the gradients, the slots and the update.
+        """
+        found = []
+        for i, part in enumerate(self.parts):
+            now, (gradients, missing) = part.values(), part.gradients(given_gradients)
+            slots = part.slots()
+            # What the parameters were is not needed any more.
+            update = np.subtract(now, self.before[i], out=self.before[i])
+            if missing:
+                (gradients,) = gradients
+                update = np.where(np.isnan(gradients), np.nan, update)
+                gradients = [gradients]
+            arrays = [now, gradients, *slots.values(), update]
+            if type(now) is not np.ndarray:
+                arrays = [
+                    [on_host(one) for one in x] if type(x) is list else on_host(x) for x in arrays
+                ]
+            found.append((i, tuple(slots), self.probe.rows(i, arrays)))
+        return found
+
+    def observe(self, number: int, given_gradients: Any) -> None:
+        """Write the rows of step `number`."""
+        started = time.perf_counter()
+        if id(self.probe) in self.pending.stopped:
+            return
+        self.waiting.append((number, self.made(given_gradients)))
+        if len(self.waiting) >= MOST and not self.pending.holds:
+            self.write()
+        self.record.seconds += time.perf_counter() - started
+
+    def write(self) -> None:
+        """Write the rows that wait into the columns."""
+        waiting, self.waiting = self.waiting, []
+        if not waiting:
+            return
+        names = [[part[1] for part in found] for _, found in waiting]
+        size = sum(row.nbytes for _, _, rows in waiting[0][1] for row in rows)
+        pending = self.pending
+        fits = pending.writer is not None or pending.held + len(waiting) * size <= pending.limit
+        if fits and all(other == names[0] for other in names):
+            self._write_together(waiting, size)
+        else:
+            for number, found in waiting:
+                self._write_one(number, found)
+
+    def _write_together(self, waiting: list[tuple[int, Any]], size: int) -> None:
+        """Write the rows of several steps, of the same slots and within the limit."""
+        pending, probe = self.pending, self.probe
+        clock = pending.columns[f"steps of {probe.clock}", 0]
+        before = len(clock)
+        clock.append_all([number for number, _ in waiting])
+        for k, (i, names, _) in enumerate(waiting[0][1]):
+            table = np.array([found[k][2] for _, found in waiting])
+            for j, column in enumerate(self._columns_of(i, names)):
+                column.fill(before, table[0, j])
+                column.extend(table[:, j])
+        pending.count(probe, size, len(waiting))
+
+    def _write_one(self, number: int, found: list[tuple[int, Any, Any]]) -> None:
+        """Write the rows of one step, if there is room."""
+        pending, probe = self.pending, self.probe
+        if id(probe) in pending.stopped:
+            return
+        clock = pending.clock_at(probe, number)
+        if clock is None:
+            return
+        before, added = len(clock) - 1, 0
+        for i, names, rows in found:
+            for column, row in zip(self._columns_of(i, names), rows, strict=True):
+                column.fill(before, row)
+                column.append(row)
+                added += row.nbytes
+        pending.count(probe, added)
+
+    def _columns_of(self, i: int, names: tuple[str, ...]) -> list[Column]:
+        kinds = ["parameter", "gradient", *(f"slot {name}" for name in names), "term update"]
+        return [self.pending.columns[self.probe.prefix + kind, i] for kind in kinds]

@@ -1,0 +1,243 @@
+"""Recordings of optimizers of optlab: they listen to the events of the engine."""
+
+from __future__ import annotations
+
+from time import perf_counter as _clock
+from typing import Any
+
+from optlab.backend import events
+from optlab.optimizer.step.records import whole_updates
+from optlab.trace.recordings.recording import WAITING_STEPS, Recording
+
+
+class OptimizerRecording(Recording):
+    """A recording of an optimizer of optlab: it listens to its events.
+
+    Where no probe needs every update, steps between run at full speed: it listens to updates only
+    at the steps that one observes.
+    """
+
+    def __init__(self, optimizer: Any, ledger: Any, *rest: Any) -> None:
+        super().__init__(*rest)
+        self.optimizer = optimizer
+        self.flats = [flat for group in optimizer.groups for flat in group.arenas]
+        self._parameters = optimizer.parameters
+        self._memory = ledger
+        self.bytes: Any = None
+        self.asks_for_the_loss = hasattr(optimizer, "loss_of_step") or hasattr(
+            optimizer, "inner_optimizer"
+        )
+        innermost = optimizer
+        while hasattr(innermost, "inner_optimizer"):
+            innermost = innermost.inner_optimizer
+        self.innermost = innermost
+        #: Whether it listens to the updates of every step.
+        self.always = self.needs_every_update or innermost.custom_step
+        self._listens = False
+        self._updates: Any = None
+        self._skipped = 0
+        self._loss: float | None = None
+        #: The first leaf of the last backward pass that reached a parameter.
+        self._leaf: Any = None
+        #: Whether steps that no probe observes take the short way of `_on_finished`.
+        self._short = not self.asks_for_the_loss and ledger is None
+        #: Whether steps may be parts of captured calls, and the next one may.
+        self._fits_plans = (
+            not self.always and ledger is None and all(p.fits_plans for p in self.probes)
+        )
+        self._in_plans = False
+        self._handles: list[Any] = []
+        #: Whether every probe reads arrays as they are after a step.
+        self._only_live = bool(self.live) and not (self.row_probes or self.others)
+        #: What a call that is rehearsed began with, and what it has come to.
+        self._kept: Any = None
+        self._tentative: Any = None
+
+    def start(self) -> None:
+        """Begin to listen."""
+        super().start()
+        if self._memory is not None:
+            self.bytes = self._memory.__enter__()
+        self._skipped = self.optimizer.skipped
+        events.call_rehearsed.subscribe(self._on_rehearsal, in_plans=True)
+        if self.always:
+            events.backward_finished.subscribe(self._on_backward)
+            events.step_taken.subscribe(self._on_step)
+        else:
+            self._listen()
+            self._listen_if_needed()
+
+    def stop(self) -> None:
+        """End to listen."""
+        for event, listener in (
+            (events.call_rehearsed, self._on_rehearsal),
+            (events.backward_finished, self._on_backward),
+            (events.step_taken, self._on_step),
+            (events.step_taken, self._on_update),
+            (events.step_finished, self._on_finished),
+        ):
+            event.unsubscribe(listener)
+        if self._memory is not None:
+            self._memory.__exit__(None, None, None)
+            self.bytes = None
+        super().stop()
+
+    def _listen(self) -> None:
+        """Listen to backward passes and steps, in captured calls too if no probe needs more."""
+        number = self.trace.steps_taken + 1
+        fits = self._fits_plans and not any(
+            self.due[id(p)].is_due(number) for p in self.others
+        )  # an observation runs what is no part of the call
+        if self._handles and fits == self._in_plans:
+            return
+        for handle in self._handles:
+            handle.remove()
+        self._in_plans = fits
+        self._handles = [
+            events.backward_finished.subscribe(self._on_backward, in_plans=fits),
+            events.step_finished.subscribe(self._on_finished, in_plans=fits),
+        ]
+
+    def _listen_if_needed(self) -> None:
+        if self.trace.steps_taken + 1 < self.next_due and not self._listens and self._in_plans:
+            return
+        self._listen()
+        wanted = self.needs_update(self.trace.steps_taken + 1)
+        if wanted and not self._listens:
+            events.step_taken.subscribe(self._on_update)
+        elif self._listens and not wanted:
+            events.step_taken.unsubscribe(self._on_update)
+        self._listens = wanted
+
+    # A call that is rehearsed -------------------------------------------------------------------
+
+    def _on_rehearsal(self, what: str) -> None:
+        """Keep a call that is rehearsed apart until it is known whether it stands.
+
+        `what` is "begins", "rests" (what follows is no part of it), "stands" or "undone".
+        """
+        if what == "begins":
+            if not self.busy:  # a probe may call what is captured: that is no part of the run
+                self._kept = self._state()
+                self.pending.holds = True
+        elif self._kept is None:
+            return
+        elif what == "rests":
+            if not self.busy:
+                self._tentative, self.busy = self._state(), True
+        else:
+            if what == "undone":
+                self._restore(self._kept)
+            elif self._tentative is not None:
+                self._restore(self._tentative)
+            self._kept = self._tentative = None
+            self.busy = self.pending.holds = False
+            if not self.always:
+                self._listen_if_needed()
+
+    def _state(self) -> dict[str, Any]:
+        own = ("_updates", "_skipped", "_loss", "_leaf", "next_due", "next_live",
+               "waiting_elements")  # fmt: skip
+        return {
+            "own": {name: getattr(self, name) for name in own},
+            "taken": self.trace.steps_taken,
+            "waiting": len(self.pending.steps),
+            "before": [[x if x is None else x.copy() for x in r.before] for r in self.live_rows],
+            "rows": [len(r.waiting) for r in self.live_rows],
+        }
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        vars(self).update(state["own"])
+        self.trace.steps_taken = state["taken"]
+        del self.pending.steps[state["waiting"] :]
+        for rows, before in zip(self.live_rows, state["before"], strict=True):
+            rows.before = before
+        for rows, count in zip(self.live_rows, state["rows"], strict=True):
+            del rows.waiting[count:]
+
+    # Events -------------------------------------------------------------------------------------
+
+    def _on_backward(self, value: Any, leaves: list[Any]) -> None:
+        if self.busy:
+            return
+        if not leaves or leaves[0] is not self._leaf:
+            for p in self._parameters:
+                if p.node in leaves:
+                    break
+            else:
+                return
+            self._leaf = leaves[0]  # in a loop it is the same next time
+        if value is not None:
+            total = float(value if value.shape == () else value.sum())
+            self._loss = total if self._loss is None else self._loss + total
+
+    def _on_update(self, optimizer: Any, updates: Any) -> None:
+        if optimizer is self.optimizer:
+            self._updates = updates
+
+    def _on_finished(self, optimizer: Any) -> None:
+        if optimizer is not self.optimizer or self.busy:
+            if optimizer is self.innermost and not self.busy:
+                self.given_gradients = optimizer.given_gradients
+            return
+        if (skipped := optimizer.skipped) != self._skipped:  # by not_finite="skip"
+            self._skipped = skipped
+            return
+        trace = self.trace
+        number = trace.steps_taken + 1
+        if self._short and (number < self.next_due or self._only_live):
+            trace.steps_taken = number
+            loss, self._loss = self._loss, None
+            pending = self.pending
+            if self.every == 1 or not (number - 1) % self.every:
+                now = _clock() - self.started
+                rate = optimizer.get_lr() * optimizer.groups[0].multiplier
+                steps = pending.steps
+                steps.append((number, True, loss, rate, now, None, ()))
+                if len(steps) >= WAITING_STEPS:
+                    pending.write()
+            if number >= self.next_live - 1:
+                if number == self.next_live:
+                    self._observe_live(number)
+                if number + 1 == self.next_live:
+                    self.copy_values()
+            if pending.writer is not None:
+                self._commit_if_due(number)
+            return
+        if optimizer is self.innermost:
+            self.given_gradients = optimizer.given_gradients
+        updates, self._updates = self._updates, None
+        self._on_step(optimizer, updates)
+        self._listen_if_needed()
+
+    def _observe_live(self, number: int) -> None:
+        """Observe the arrays after a step that takes the short way."""
+        optimizer = self.optimizer
+        if optimizer is self.innermost:
+            self.given_gradients = optimizer.given_gradients
+        for rows in self.live_rows:
+            if self.due[id(rows.probe)].is_due(number):
+                rows.observe(number, self.given_gradients)
+        self.next_live = min([self.due[id(p)].next_after(number) for p in self.live])
+
+    def _on_step(self, optimizer: Any, updates: Any) -> None:
+        if optimizer is not self.optimizer or self.busy:
+            return
+        number = self.trace.steps_taken = self.trace.steps_taken + 1
+        # LBFGS runs several backward passes per step, and provides the loss before it itself.
+        loss, self._loss = self._loss, None
+        if self.asks_for_the_loss:
+            loss = getattr(optimizer, "loss_of_step", loss)
+        if self.bytes is not None:
+            memory = self.bytes.cut(type(optimizer).__name__)
+            if (number - 1) % self.every == 0:
+                self.trace.columns["memory", 0].append(memory)
+        self.take(number, loss, self._rate, lambda: self._rows(updates))
+
+    def _rate(self) -> float:
+        optimizer = self.optimizer
+        return optimizer.get_lr() * optimizer.groups[0].multiplier  # type: ignore[no-any-return]
+
+    def _rows(self, updates: Any) -> Any:
+        # What a step left out must be read from the flat arrays now.
+        return whole_updates(self.flats, updates, self.optimizer.get_lr())
