@@ -345,7 +345,13 @@ export class Engine {
       }
       let first = Infinity;
       for (const factor of [1 + LAST_BIT, 1 - LAST_BIT]) {
-        const again = this.raw({ ...state, start: state.start.map((/** @type {number} */ x) => x * factor) }, entry, rate * factor, {});
+        const nudged = { ...state, start: state.start.map((/** @type {number} */ x) => x * factor) };
+        let again;
+        try {
+          again = this.raw(nudged, entry, rate * factor, {});
+        } catch {
+          again = this.raw(nudged, entry, rate, {}); // written for its notches alone: the start tells
+        }
         const ended = again.stopped < 0 ? state.steps : again.stopped;
         const last = Math.min(run.last, ended);
         for (let i = 0; i < last * run.n; i++) {
