@@ -479,12 +479,12 @@ def test_a_browser_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
 
     if find_browser() is None and os.environ.get("CI") != "true":
         pytest.skip("no Chromium or Chrome on this computer")
-    for name, value in (("FIRST_PAINTS", 1), ("NEW_STARTS", 2), ("SECONDS", 0.3)):
+    for name, value in (("FIRST_PAINTS", 1), ("MOVES", 2), ("SECONDS", 0.3)):
         monkeypatch.setattr(browser, name, value)
     result = browser.measure()
     documented = (ROOT / "benchmarks" / "README.md").read_text()
     for key in {*result, *result["numbers"], *result["figures"][0]}:
         assert f"`{key}`" in documented or f"`{key}[]`" in documented, key
-    assert len(result["numbers"]["new_start"]) == 2
+    assert {name: len(times) for name, times in result["numbers"]["moves"].items()} == {"start": 2, "slider": 2}
     assert all(seen["drawn"] for seen in result["numbers"]["frames"].values())
     assert all(one["value"] > 0 for one in result["figures"])

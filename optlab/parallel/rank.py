@@ -15,7 +15,7 @@ import sys
 import time
 import traceback
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from optlab.backend.exchange import FOLDER, launched_rank
 from optlab.backend.rank_errors import RankError
@@ -81,7 +81,7 @@ def _run() -> None:
     _write_end(rank, os.getpid(), None)
 
 
-def _fail(mpi: Any, rank: int, said: str, error: BaseException | None) -> None:
+def _fail(mpi: Any, rank: int, said: str, error: BaseException | None) -> NoReturn:
     """Say what happened, and end all ranks."""
     other = error.rank if isinstance(error, RankError) else None
     _write_end(rank, os.getpid(), f"raised {said}", other)
@@ -91,6 +91,7 @@ def _fail(mpi: Any, rank: int, said: str, error: BaseException | None) -> None:
     sys.stderr.flush()
     sys.stdout.flush()
     mpi.COMM_WORLD.Abort(1)
+    os._exit(1)  # Abort may return before the launcher has ended this process
 
 
 if __name__ == "__main__":

@@ -38,12 +38,12 @@ def test_convolutions_reach_what_they_state(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["char_lstm", "gpt"])
-def test_models_of_text_are_better_than_chance_after_a_few_steps(name):
+def test_models_of_text_know_the_frequencies_of_letters_after_a_few_steps(name):
     training = ol.lab.recipe(name).run(steps=30)
-    first, last = training.losses[0], np.mean(training.losses[-5:])
-    assert first == pytest.approx(np.log(len(training.data.tokenizer)), rel=0.05)
-    assert last < 0.8 * first
-    assert 2 < training.score < 7
+    assert training.losses[0] == pytest.approx(np.log(len(training.data.tokenizer)), rel=0.05)
+    train, held_out = (np.frombuffer(part.encode(), np.uint8) for part in ol.data.pydoc_topics())
+    letters = ol.data.KneserNey(train, order=1, vocabulary=256).bits(held_out)
+    assert 2 < training.score < letters < 5
 
 
 @pytest.mark.parametrize("name", RECIPES)
