@@ -1,12 +1,43 @@
 """Settings shared by all tests."""
 
 import gc
+import os
+import zlib
 
+import pytest
 from hypothesis import settings
 
 # The time of an example depends on the machine more than on the code; timings are in benchmarks/.
 settings.register_profile("optlab", settings(), deadline=None)
 settings.load_profile("optlab")
+
+
+def pytest_report_header():
+    """Say which tests marked `nightly` this run takes."""
+    return f"nightly tests: {os.environ.get('OPTLAB_TURN', 'all')} (OPTLAB_TURN)"
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out the tests marked `nightly` whose turn is another one.
+
+    ``OPTLAB_TURN=2/3`` takes the second of three parts of them, ``none`` takes none; without the
+    variable all run. A test is in the same part wherever it runs.
+    """
+    turn = os.environ.get("OPTLAB_TURN")
+    if not turn:
+        return
+    part, _, parts = ("0/1" if turn == "none" else turn).partition("/")
+    if not (part.isdecimal() and parts.isdecimal() and int(part) <= int(parts) and int(parts)):
+        raise pytest.UsageError(f'OPTLAB_TURN must be like "2/3", or "none"; got {turn!r}')
+
+    def waits(item):
+        if item.get_closest_marker("nightly") is None:
+            return False
+        return zlib.crc32(item.nodeid.encode()) % int(parts) + 1 != int(part)
+
+    left_out = [item for item in items if waits(item)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if not waits(item)]
 
 
 def pytest_collection_finish():
