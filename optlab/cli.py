@@ -11,6 +11,8 @@ FIRST_NOTEBOOK = "01-first-race.ipynb"
 
 FOLDER = "optlab-notebooks"
 """The folder that ``optlab lab`` makes and opens: notebooks alone, not what is beside it."""
+LECTURES = "lectures"
+"""The folder in it, and among the packaged notebooks, of those that prove one claim each."""
 
 # Defaults for JupyterLab, which the user's settings override: its question about news from the
 # network would cover the figure.
@@ -166,10 +168,15 @@ def _lab(chosen: argparse.Namespace) -> int:
     directory = working_folder(Path()) if chosen.directory is None else chosen.directory
     notebook, remark = place_notebook(directory, overwrite=chosen.overwrite)
     print(remark)
+    lectures = 0
     for further in further_notebooks():
-        _, remark = place_notebook(directory, chosen.overwrite, further)
-        if not remark.startswith("Opening"):
+        target, remark = place_notebook(directory, chosen.overwrite, further)
+        if remark.startswith("Wrote") and target.parent.name == LECTURES:
+            lectures += 1
+        elif not remark.startswith("Opening"):
             print(remark)
+    if lectures:
+        print(f"Wrote {lectures} lectures into {notebook.parent / LECTURES}")
     port = free_port(chosen.port)
     return _serve(notebook, port, open_browser=not chosen.no_browser and can_open_browser())
 
@@ -205,9 +212,17 @@ def packaged_notebook(name: str = FIRST_NOTEBOOK) -> Path:
 
 
 def further_notebooks() -> list[str]:
-    """Return the names of optlab's notebooks after the first."""
+    """Return the names of optlab's notebooks after the first, with the folder of the lectures.
+
+    Examples
+    --------
+    >>> names = further_notebooks()
+    >>> names[0], names[-1]
+    ('02-how-gradients-flow.ipynb', 'lectures/12-a-fair-race.ipynb')
+    """
     folder = packaged_notebook().parent
-    return sorted(path.name for path in folder.glob("[0-9]*.ipynb") if path.name != FIRST_NOTEBOOK)
+    found = [*sorted(folder.glob("[0-9]*.ipynb")), *sorted(folder.glob(f"{LECTURES}/*.ipynb"))]
+    return [path.relative_to(folder).as_posix() for path in found if path.name != FIRST_NOTEBOOK]
 
 
 def place_notebook(
@@ -233,7 +248,7 @@ def place_notebook(
     directory = directory.expanduser().absolute()
     target = directory / name
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
         fresh = source.read_bytes()
         present = target.read_bytes() if target.exists() else None
         if present == fresh:

@@ -198,7 +198,7 @@ def test_it_opens_a_folder_of_notebooks_and_not_what_is_beside(
     assert cli.main(["lab", "--no-browser"]) == 0
     folder = tmp_path / cli.FOLDER
     assert f"--ServerApp.root_dir={folder}" in jupyter_arguments
-    assert {path.suffix for path in folder.iterdir()} == {".ipynb"}
+    assert {path.suffix for path in folder.rglob("*") if path.is_file()} == {".ipynb"}
     assert not list(tmp_path.glob("*.ipynb"))
     # From inside it, and where notebooks of an earlier visit lie, the work goes on there.
     monkeypatch.chdir(folder)
@@ -218,6 +218,20 @@ def test_the_further_notebooks_are_put_beside_it(jupyter_arguments, tmp_path, ca
     assert own.read_text() == "my own work"
     cli.main(["lab", "--no-browser", "--directory", str(tmp_path), "--overwrite"])
     assert own.read_bytes() == cli.packaged_notebook(own.name).read_bytes()
+
+
+def test_the_lectures_lie_in_a_folder_of_their_own(jupyter_arguments, tmp_path, capsys):
+    assert cli.main(["lab", "--no-browser", "--directory", str(tmp_path)]) == 0
+    assert f"Wrote 12 lectures into {tmp_path / 'lectures'}" in capsys.readouterr().out
+    own = tmp_path / "lectures" / "01-slope-and-rate.ipynb"
+    assert (
+        own.read_bytes() == cli.packaged_notebook("lectures/01-slope-and-rate.ipynb").read_bytes()
+    )
+    own.write_text("my own work")
+    assert cli.main(["lab", "--no-browser", "--directory", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert f"Keeping your own {own}" in said
+    assert "lectures into" not in said
 
 
 def test_the_token_is_not_on_the_command_line(jupyter_arguments, tmp_path):

@@ -12,6 +12,7 @@ import pytest
 
 import optlab as ol
 from optlab._doctor import find_browser
+from tests.notebooks import outputs_of
 
 ROOT = Path(__file__).parent.parent
 LEARNS = ROOT / "gallery" / "small_gpt.py"  # takes minutes: it has its own tests
@@ -163,17 +164,6 @@ def test_the_limit_is_the_budget_and_no_more(deep: dict[str, Any]) -> None:
 def test_notebook_runs_from_top_to_bottom(
     notebook: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import nbformat
-    from nbclient import NotebookClient
-
-    monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)  # this clone, not another
-    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))  # no settings of the user
-    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")  # as `optlab lab` does beside other work
-    node = nbformat.read(notebook, as_version=4)
-    here = {"metadata": {"path": str(tmp_path)}}
-    NotebookClient(node, timeout=300, store_widget_state=False, resources=here).execute()
-    outputs = [output for cell in node.cells if cell.cell_type == "code" for output in cell.outputs]
-    assert not [output for output in outputs if output.output_type == "error"]
-    assert not [o for o in outputs if o.output_type == "stream" and o.name == "stderr"]
+    outputs = outputs_of(notebook, tmp_path, monkeypatch)
     pictures = [output for output in outputs if "image/png" in output.get("data", {})]
     assert len(pictures) >= 3

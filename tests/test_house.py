@@ -19,7 +19,7 @@ from optlab import cli
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
 
 FLOORS_0_TO_3 = [
     "backend", "autograd", "numpy", "special", "paddle_names", "plan", "jit", "io", "nn", "amp",
