@@ -77,22 +77,22 @@ def launched_rank() -> int | None:
     return None
 
 
-def launched_peers(rank: int, size: int) -> list[Peer | None]:
-    """Return where the ranks of this host run that were launched together, None for others.
+def launched_peers(own: int, ranks: list[int]) -> list[Peer | None]:
+    """Return where ranks of the whole world run, for those launched on this host; else None.
 
     They are known before they say anything: from the launcher's folder, or as children of one
-    parent with their ranks in their environments.
+    parent with their ranks in their environments. `own` is this process's rank.
     """
-    found: list[Peer | None] = [None] * size
-    if launched_rank() != rank or not Path("/proc/self/stat").exists():
-        return found
+    found: dict[int, Peer] = {}
+    if launched_rank() != own or not Path("/proc/self/stat").exists():
+        return [None] * len(ranks)
     host = socket.gethostname()
     if folder := os.environ.get(FOLDER):
-        for number in range(size):
+        for rank in ranks:
             with contextlib.suppress(OSError, ValueError, KeyError):
-                text = (Path(folder) / f"rank-{number}.json").read_text(encoding="utf-8")
-                found[number] = Peer(host, json.loads(text)["process"])
-        return found
+                text = (Path(folder) / f"rank-{rank}.json").read_text(encoding="utf-8")
+                found[rank] = Peer(host, json.loads(text)["process"])
+        return [found.get(rank) for rank in ranks]
     parent = str(os.getppid())
     for place in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError, ValueError, IndexError):
@@ -101,9 +101,18 @@ def launched_peers(rank: int, size: int) -> list[Peer | None]:
                 continue
             for one in (place / "environ").read_bytes().split(b"\0"):
                 key, _, value = one.decode(errors="replace").partition("=")
-                if key in _LAUNCHED and int(value) < size:
+                if key in _LAUNCHED:
                     found[int(value)] = Peer(host, int(place.name))
-    return found
+    return [found.get(rank) for rank in ranks]
+
+
+def _world_ranks(world: Any, size: int) -> list[int]:
+    """Return which ranks of the whole world those of a communicator are."""
+    found = getattr(world, "world_ranks", None)  # of a `LocalWorld`
+    mpi = sys.modules.get("mpi4py.MPI")
+    if found is None and mpi is not None and hasattr(world, "Get_group"):
+        found = world.Get_group().Translate_ranks(group=mpi.COMM_WORLD.Get_group())
+    return list(range(size)) if found is None or min(found) < 0 else list(found)
 
 
 def here() -> Peer:
@@ -140,6 +149,8 @@ class Exchange:
         self.world, self.purpose = world, purpose
         self.timeout, self.longest = timeout, longest
         self.rank, self.size = world.Get_rank(), world.Get_size()
+        #: The ranks of the whole world, by which messages and errors name those of `world`.
+        self.world_ranks = _world_ranks(world, self.size)
         #: Where the ranks run, as far as it is known; all is known after the meeting.
         self.peers: list[Peer | None] = [None] * self.size
         self._own: Any = None
@@ -156,7 +167,7 @@ class Exchange:
         if self.is_local:
             self._own = self.world.Dup()
             return
-        self.peers = launched_peers(self.rank, self.size)
+        self._find_peers()
         own = np.zeros(256, np.uint8)
         said = f"{here().process} {here().host}".encode()[:256]
         own[: len(said)] = np.frombuffer(said, np.uint8)
@@ -166,12 +177,17 @@ class Exchange:
             self.peers[rank] = Peer(host, int(process))
         self._own = self.world.Dup()  # all are here, so this does not wait
 
+    def _find_peers(self) -> None:
+        """Look for the ranks of this host that have not said yet where they run."""
+        found = launched_peers(self.world_ranks[self.rank], self.world_ranks)
+        self.peers = [a or b for a, b in zip(self.peers, found, strict=True)]
+
     def name(self, rank: int) -> str:
         """Return the name of a rank, for messages."""
-        peer = self.peers[rank]
+        peer, number = self.peers[rank], self.world_ranks[rank]
         if peer is None:
-            return f"rank {rank}"
-        return f"rank {rank} (process {peer.process} on {peer.host})"
+            return f"rank {number}"
+        return f"rank {number} (process {peer.process} on {peer.host})"
 
     def gather(self, array: Any) -> list[Any]:
         """Return the flat arrays of all ranks, of one size and dtype, in the order of the ranks.
@@ -263,12 +279,15 @@ class Exchange:
         watch: dict[int, tuple[float | None, float]],
     ) -> None:
         """Raise if a rank that is waited for has ended, or shows no sign of life."""
+        if any(self.peers[rank] is None for rank in left):
+            self._find_peers()  # it may have begun since
         for rank in left:
+            number = self.world_ranks[rank]
             peer = self.peers[rank]
             if peer is None or peer.host != socket.gethostname():
                 continue  # nothing is known of it: the longest wait ends this
             if peer.has_ended():
-                raise RankError(f"{self.name(rank)} has ended, while {self._waiting()}.", rank)
+                raise RankError(f"{self.name(rank)} has ended, while {self._waiting()}.", number)
             used = peer.cpu_time()
             before, since = watch.get(rank, (None, begin))
             if used != before:
@@ -278,14 +297,14 @@ class Exchange:
                 raise StalledError(
                     f"{self.name(rank)} gave no sign of life for {self.timeout:g} seconds, while "
                     f"{self._waiting()}.",
-                    rank,
+                    number,
                 )
         if now - begin >= self.longest:
             rank = min(left)
             raise StalledError(
                 f"{' and '.join(map(self.name, left))} did not come within {self.longest:g} "
                 f"seconds, while {self._waiting()}.",
-                rank,
+                self.world_ranks[rank],
             )
 
     def _waiting(self) -> str:

@@ -123,6 +123,8 @@ def _failure(folder: Path) -> RankError | None:
     if not failed:
         return None
     first = min(failed, key=lambda one: one["at"])
+    if first["ended"]:  # it saw that another one had ended, which that one's guard explains
+        first = next((one for one in failed if one["rank"] == first["other"]), first)
     rank, said = first["rank"], first["error"]
     if first["other"] is not None:  # it waited for another, which its error names
         return RankError(said.partition(": ")[2], first["other"])

@@ -18,10 +18,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from optlab.backend.exchange import FOLDER, launched_rank
-from optlab.backend.rank_errors import RankError
+from optlab.backend.rank_errors import RankError, StalledError
 from optlab.io.atomic import replacing
 
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux
+#: Seconds that a rank which has seen another one end leaves to that one's guard, to say why.
+_PATIENCE = 2.0
 
 
 def _write(name: str, **content: Any) -> None:
@@ -32,10 +34,24 @@ def _write(name: str, **content: Any) -> None:
             file.write(json.dumps(content).encode())
 
 
-def _write_end(rank: int | None, process: int, error: str | None, other: int | None = None) -> None:
+def _write_end(
+    rank: int | None,
+    process: int,
+    error: str | None,
+    other: int | None = None,
+    ended: bool = False,
+) -> None:
+    """Write what ended a rank; `other` is the rank that it blames, `ended` whether that is gone."""
     _write(
-        f"end-{process}.json", rank=rank, process=process, error=error, other=other, at=time.time()
-    )
+        f"end-{process}.json", rank=rank, process=process, error=error, other=other, ended=ended,
+        at=time.time(),
+    )  # fmt: skip
+
+
+def _report_of(process: int) -> Path | None:
+    """Return where a process writes what ended it; None without a launcher that reads it."""
+    folder = os.environ.get(FOLDER)
+    return Path(folder) / f"end-{process}.json" if folder else None
 
 
 def main() -> None:
@@ -51,7 +67,10 @@ def main() -> None:
         name = signal.Signals(number).name
         _write_end(launched_rank(), process, f"has died: it was killed by signal {number} ({name})")
         os._exit(128 + number)
-    os._exit(os.WEXITSTATUS(status))
+    code, report = os.WEXITSTATUS(status), _report_of(process)
+    if code and report is not None and not report.exists():
+        _write_end(launched_rank(), process, f"has ended: its process left with code {code}")
+    os._exit(code)
 
 
 def _die_with_guard() -> None:
@@ -84,7 +103,10 @@ def _run() -> None:
 def _fail(mpi: Any, rank: int, said: str, error: BaseException | None) -> NoReturn:
     """Say what happened, and end all ranks."""
     other = error.rank if isinstance(error, RankError) else None
-    _write_end(rank, os.getpid(), f"raised {said}", other)
+    ended = other is not None and not isinstance(error, StalledError)
+    _write_end(rank, os.getpid(), f"raised {said}", other, ended)
+    if ended:
+        _await_report_of(other)
     if error is not None:
         traceback.print_exception(error)
     sys.stderr.write(f"rank {rank} (process {os.getpid()}) raised {said}\n")
@@ -92,6 +114,18 @@ def _fail(mpi: Any, rank: int, said: str, error: BaseException | None) -> NoRetu
     sys.stdout.flush()
     mpi.COMM_WORLD.Abort(1)
     os._exit(1)  # Abort may return before the launcher has ended this process
+
+
+def _await_report_of(rank: int | None) -> None:
+    """Wait for what the guard of a rank that has ended writes: Abort would end that guard, too."""
+    begin = time.monotonic()
+    with contextlib.suppress(OSError, TypeError, ValueError, KeyError):
+        announced = Path(os.environ.get(FOLDER, "")) / f"rank-{rank}.json"
+        report = _report_of(json.loads(announced.read_text(encoding="utf-8"))["process"])
+        while report is not None and not report.exists():
+            if time.monotonic() - begin >= _PATIENCE:
+                return
+            time.sleep(0.02)
 
 
 if __name__ == "__main__":

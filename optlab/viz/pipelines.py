@@ -8,7 +8,7 @@ from typing import Any
 import matplotlib.patches as patches
 import plotly.graph_objects as go
 
-from optlab.optimizer.wrappers.pipeline import PipelineTrace, simulate
+from optlab.optimizer.wrappers.pipeline import PipelineTrace, Span, simulate
 from optlab.viz.backends.matplotlib.image import as_png, blank_figure
 from optlab.viz.backends.plotly.draw import CONFIG
 from optlab.viz.style import layout, theme
@@ -19,9 +19,13 @@ MICRO_BATCHES = (1, 2, 4, 8, 16)
 """The stops of the slider, beside those of the trace."""
 _MOST_LABELS = 160
 """Numbers of micro-batches are written into the bars of a chart of at most so many passes."""
-_TOP, _LEFT, _RIGHT, _BOTTOM = 86, 118, 24, 50
+_TOP, _LEFT, _RIGHT, _BOTTOM = 92, 118, 24, 50
 _SHARE = 0.56
 """The part of the height that the chart of passes takes."""
+_GAP = 0.16
+"""The part between the charts, for the legend of the lower one."""
+_EDGED, _NUMBERED = 4, 9
+"""Pixels: bars from so many on have an edge, and a number in the image."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,25 @@ class _View:
     trace: PipelineTrace
     unit: float
     unit_name: str
+
+    @property
+    def began(self) -> float:
+        """When the first pass began: until then the workers were being started."""
+        return min((one.start for one in self.trace.spans), default=0.0)
+
+    @property
+    def end(self) -> float:
+        """The end of the last pass on the axis."""
+        last = max((one.end for one in self.trace.spans), default=self.began + 1.0)
+        return self.at(last)
+
+    def at(self, seconds: float) -> float:
+        """Return where a time lies on the axis, which begins with the first pass."""
+        return (seconds - self.began) * self.unit
+
+    def pixels(self, one: Span, width: int) -> float:
+        """Return how wide the bar of a pass is in a figure."""
+        return (one.end - one.start) * self.unit / (self.end or 1.0) * (width - _LEFT - _RIGHT)
 
     @property
     def headline(self) -> str:
@@ -70,7 +93,7 @@ def pipeline(trace: Any, *, width: int = WIDTH, height: int = HEIGHT) -> go.Figu
     counts = []
     for number, view in enumerate(views):
         before = len(figure.data)
-        _draw(figure, view, visible=number == 0)
+        _draw(figure, view, width, visible=number == 0)
         counts.append(len(figure.data) - before)
     steps = []
     for number, view in enumerate(views):
@@ -98,17 +121,19 @@ def pipeline(trace: Any, *, width: int = WIDTH, height: int = HEIGHT) -> go.Figu
         margin={"t": _TOP, "l": _LEFT, "r": _RIGHT, "b": _BOTTOM + 76},
         barmode="overlay",
         bargap=0.12,
-        legend={"orientation": "h", "x": 1, "xanchor": "right", "y": 1.02, "yanchor": "bottom"},
+        legend=_legend(1.0),
+        legend2=_legend(1 - _SHARE - _GAP, f"{_held_what(views[0].trace)} by "),
         yaxis={
             "domain": [1 - _SHARE, 1], "tickvals": list(range(len(places))), "ticktext": places,
             "autorange": "reversed", "zeroline": False, "showgrid": False,
         },
         xaxis={
-            "anchor": "y2", "gridcolor": theme.RULE, "zeroline": False, "rangemode": "tozero",
+            "anchor": "y2", "title.font.size": 12, "gridcolor": theme.RULE, "zeroline": False,
+            "rangemode": "tozero",
         },
         yaxis2={
-            "domain": [0, 1 - _SHARE - 0.12], "gridcolor": theme.RULE, "rangemode": "tozero",
-            "zeroline": False,
+            "domain": [0, 1 - _SHARE - _GAP], "title.font.size": 12, "gridcolor": theme.RULE,
+            "rangemode": "tozero", "zeroline": False,
         },
         sliders=[
             {
@@ -154,25 +179,26 @@ def pipeline_png(
         (box[0], (_BOTTOM + (1 - _SHARE) * inner) / height, box[1], _SHARE * inner / height)
     )
     lower = figure.add_axes(
-        (box[0], _BOTTOM / height, box[1], (1 - _SHARE - 0.12) * inner / height), sharex=upper
+        (box[0], _BOTTOM / height, box[1], (1 - _SHARE - _GAP) * inner / height), sharex=upper
     )
     rows = {place: i for i, place in enumerate(trace.places)}
     for one in trace.spans:
+        pixels = view.pixels(one, width)
         upper.add_patch(
             patches.Rectangle(
-                (one.start * view.unit, rows[one.section, one.worker] - 0.42),
-                (one.end - one.start) * view.unit, 0.84,
-                facecolor=_color(one.phase), edgecolor=theme.PAPER, linewidth=0.6,
+                (view.at(one.start), rows[one.section, one.worker] - 0.42),
+                (one.end - one.start) * view.unit, 0.84, facecolor=_color(one.phase),
+                edgecolor=theme.PAPER if pixels >= _EDGED else _color(one.phase), linewidth=0.6,
             )
         )  # fmt: skip
-        if len(trace.spans) <= _MOST_LABELS:
+        if len(trace.spans) <= _MOST_LABELS and pixels >= _NUMBERED:
             upper.text(
-                (one.start + one.end) / 2 * view.unit, rows[one.section, one.worker],
+                view.at((one.start + one.end) / 2), rows[one.section, one.worker],
                 str(one.micro_batch), ha="center", va="center", size=6.5, color=theme.PAPER,
                 clip_on=True,
             )  # fmt: skip
     upper.set(
-        xlim=(0, max((one.end for one in trace.spans), default=1.0) * view.unit),
+        xlim=(0, view.end),
         ylim=(len(rows) - 0.5, -0.5),
     )
     upper.set_yticks(range(len(rows)), _places(trace))
@@ -202,6 +228,7 @@ def pipeline_png(
         bbox_to_anchor=(1, 1),
         labelcolor=theme.INK,
     )
+    lower.set_title(f"{_held_what(trace)}, by section", loc="left", size=8.5, color=theme.INK)
     for axes in (upper, lower):
         axes.set_facecolor(theme.PAPER)
         axes.tick_params(labelsize=8, length=0, labelcolor=theme.INK)
@@ -253,17 +280,18 @@ def _means(trace: PipelineTrace, phase: str) -> list[float]:
     return [sum(each) / len(each) if each else 0.0 for each in found]
 
 
-def _draw(figure: go.Figure, view: _View, visible: bool) -> None:
+def _draw(figure: go.Figure, view: _View, width: int, visible: bool) -> None:
     trace, unit = view.trace, view.unit
     rows = {place: i for i, place in enumerate(trace.places)}
     for phase in ("forward", "backward"):
         own = [one for one in trace.spans if one.phase == phase]
+        edges = [theme.PAPER if view.pixels(one, width) >= _EDGED else _color(phase) for one in own]
         figure.add_bar(
             x=[(one.end - one.start) * unit for one in own],
-            base=[one.start * unit for one in own],
+            base=[view.at(one.start) for one in own],
             y=[rows[one.section, one.worker] for one in own],
             orientation="h", name=phase, visible=visible, legendgroup=phase,
-            marker={"color": _color(phase), "line": {"color": theme.PAPER, "width": 1}},
+            marker={"color": _color(phase), "line": {"color": edges, "width": 1}},
             text=[str(one.micro_batch) if len(trace.spans) <= _MOST_LABELS else "" for one in own],
             textposition="inside", insidetextanchor="middle", textangle=0,
             insidetextfont={"color": theme.PAPER, "size": 10},
@@ -279,7 +307,8 @@ def _draw(figure: go.Figure, view: _View, visible: bool) -> None:
     for s, (x, y, text) in enumerate(_held(view)):
         figure.add_scatter(
             x=x, y=y, text=text, mode="lines", yaxis="y2", visible=visible,
-            name=f"section {s}", line={"shape": "hv", "color": _line(s), "width": 2},
+            name=f"section {s}", legend="legend2",
+            line={"shape": "hv", "color": _line(s), "width": 2},
             hovertemplate="%{text}<extra></extra>",
         )  # fmt: skip
 
@@ -290,15 +319,19 @@ def _held(view: _View) -> list[tuple[list[float], list[float], list[str]]]:
     in_bytes = any(view.trace.most_bytes)
     for s in range(len(view.trace.sections)):
         own = [one for one in view.trace.spans if one.section == s]
-        x = [0.0, *(one.end * view.unit for one in own)]
+        x = [0.0, *(view.at(one.end) for one in own)]
         y = [0.0, *(one.held_bytes / 1024 if in_bytes else float(one.held) for one in own)]
         text = ["", *(f"section {s} holds {one.held} micro-batches" for one in own)]
         found.append((x, y, text))
     return found
 
 
+def _held_what(trace: PipelineTrace) -> str:
+    return "saved values held" if any(trace.most_bytes) else "micro-batches held"
+
+
 def _held_title(trace: PipelineTrace) -> str:
-    return "held (KiB)" if any(trace.most_bytes) else "micro-batches held"
+    return "KiB" if any(trace.most_bytes) else ""
 
 
 def _places(trace: PipelineTrace) -> list[str]:
@@ -315,16 +348,24 @@ def _title(trace: PipelineTrace) -> str:
 
 def _texts(view: _View) -> dict[str, Any]:
     """Return what changes with the slider."""
-    end = max((one.end for one in view.trace.spans), default=1.0) * view.unit
     return {
         "title": {
             "text": f"<b>{_title(view.trace)}</b><br><sup>{view.headline}</sup>",
-            "x": 0.02, "xanchor": "left", "font": {"size": 17},
+            "x": 0.02, "xanchor": "left", "y": 0.955, "yanchor": "top", "font": {"size": 17},
         },
-        "xaxis.range": [0, end],
+        "xaxis.range": [0, view.end],
         "xaxis.title.standoff": 4,
         "xaxis.title.text": f"time ({view.unit_name})",
         "yaxis2.title.text": _held_title(view.trace),
+    }  # fmt: skip
+
+
+def _legend(y: float, title: str = "") -> dict[str, Any]:
+    """Return a legend at the right above a chart."""
+    return {
+        "title": {"text": title},
+        "orientation": "h", "x": 1, "xanchor": "right", "y": y + 0.015, "yanchor": "bottom",
+        "font": {"size": 11},
     }  # fmt: skip
 
 
@@ -333,5 +374,5 @@ def _color(phase: str) -> str:
 
 
 def _line(section: int) -> str:
-    colors = theme.colors()
+    colors = theme.colors()[2:]  # the first two are those of the passes
     return colors[section % len(colors)]

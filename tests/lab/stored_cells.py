@@ -1,4 +1,4 @@
-"""Sweeps whose cells are logged, and may raise or kill their process; as a script, one by Dask."""
+"""Sweeps whose cells are logged, and may raise or kill their process; as a script, one by Dask or MPI."""
 
 import os
 import signal
@@ -53,10 +53,16 @@ def read(store, name):
 
 
 def main():
-    _, store, log, cells, workers = sys.argv[1:]
+    kind, store, log, cells, workers = sys.argv[1:]
+    os.environ["CELLS_LOG"] = log
+    if kind == "mpi":
+        from mpi4py.futures import MPIPoolExecutor
+
+        with MPIPoolExecutor() as executor:
+            sweep(int(cells), executor=executor, to=store)
+        return
     from dask.distributed import Client, LocalCluster
 
-    os.environ["CELLS_LOG"] = log
     with (
         LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster,
         Client(cluster) as client,

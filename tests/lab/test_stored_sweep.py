@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import optlab as ol
+from optlab.parallel.launcher import mpiexec
 from tests.lab import stored_cells
 
 pytest.importorskip("zarr")
@@ -114,13 +115,31 @@ def test_a_comparison_over_processes_is_the_comparison():
     assert repr(found) == repr(wanted)
 
 
+def environment():
+    return {
+        **os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    }  # fmt: skip
+
+
 def sweep_by_dask(*args):
-    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    environment = {**os.environ, "PYTHONPATH": path}
     return subprocess.Popen(
         [sys.executable, "-m", "tests.lab.stored_cells", *map(str, args)],
-        cwd=ROOT, env=environment, start_new_session=True,
+        cwd=ROOT, env=environment(), start_new_session=True,
     )  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="the extra brings no MPI for Windows")
+def test_a_sweep_over_ranks_of_mpi_is_the_sweep(tmp_path):
+    pytest.importorskip("mpi4py")
+    log, store = tmp_path / "log", tmp_path / "sweep.zarr"
+    command = [mpiexec(), "-n", "3", sys.executable, "-m", "mpi4py.futures"]
+    command += ["-m", "tests.lab.stored_cells", "mpi", str(store), str(log), "24", "-"]
+    logged = {**environment(), "CELLS_LOG": str(log)}
+    subprocess.run(command, cwd=ROOT, env=logged, timeout=240, check=True)
+    assert stored_cells.runs(log) == dict.fromkeys(range(24), 1)
+    wanted = stored_cells.sweep(24)
+    np.testing.assert_array_equal(stored_cells.read(store, "loss"), wanted.final_loss)
 
 
 @pytest.mark.slow

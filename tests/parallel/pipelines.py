@@ -98,13 +98,14 @@ class Faulty(ol.nn.Layer):
         return x
 
 
-def failing(comm, how, at=1, timeout=2.0):
+def failing(comm, how, at=1):
     """Fail in a section on a rank of its own; return what is raised, and whether nothing moved."""
     model = network(lambda: ol.nn.Identity())
     model[3 * at + 2] = Faulty(how if comm.rank == at else "")
     optimizer = ol.optimizer.PipelineOptimizer(
-        adam(model), ["2", "5", "8"], num_microbatches=4, world=comm, timeout=timeout
-    )
+        adam(model), ["2", "5", "8"], num_microbatches=4, world=comm,
+        timeout=3.0 if how == "stall" else 7.0,
+    )  # fmt: skip
     before = values(model)
     began = time.monotonic()
     try:

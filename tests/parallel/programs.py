@@ -13,6 +13,7 @@ import time
 import numpy as np
 
 import optlab as ol
+from optlab.backend.exchange import Exchange, launched_peers
 
 SIZES = (8, 160, 3)
 
@@ -129,6 +130,10 @@ def calls(comm):
     found += [part.tolist(), total.tolist(), summed.tolist() if r == 1 else None, given.tolist()]
     half, twin = comm.Split(color=r % 2, key=-r), comm.Dup()
     found += [half.rank, half.size, half.allgather(r), twin.allreduce(1)]
+    found.append(Exchange(half, "half of the ranks").world_ranks)
+    processes = comm.allgather(os.getpid())
+    guessed = launched_peers(r, list(range(n))) if comm.name != "LOCAL_WORLD" else [None] * n
+    found.append([a is None or a.process == b for a, b in zip(guessed, processes, strict=True)])
     comm.barrier()
     comm.Barrier()
     return found
@@ -164,6 +169,17 @@ def dies(comm, who):
     for step in range(3):
         if step == 1 and comm.rank == who:
             os.kill(os.getpid(), signal.SIGKILL)
+        optimizer.minimize((w * w).sum())
+
+
+def leaves(comm, who):
+    """Let one rank leave its process, without a word, in front of a step."""
+    w = ol.Parameter(np.zeros(4), name="w")
+    optimizer = ol.optimizer.SGD(0.1, parameters=[w])
+    ol.parallel.average_gradients(optimizer, comm)
+    for step in range(3):
+        if step == 1 and comm.rank == who:
+            os._exit(5)
         optimizer.minimize((w * w).sum())
 
 

@@ -1,4 +1,4 @@
-"""The entry of the gallery that compresses gradients, in a short form."""
+"""The entry of the gallery that compresses gradients, whole: accuracies, bytes, and its picture."""
 
 import runpy
 from pathlib import Path
@@ -12,23 +12,19 @@ GALLERY = Path(__file__).parents[2] / "gallery"
 
 
 @pytest.mark.slow
-def test_digits_are_learned_from_a_hundredth_of_the_bytes():
+def test_digits_are_learned_from_a_hundredth_of_the_bytes(tmp_path):
     entry = runpy.run_path(str(GALLERY / "dgc_digits.py"))
-    dense, compressed = LocalWorld(4).run(entry["compare"], (0,), 12, 512)[0]
-    assert dense[0].accuracy > 0.95
-    assert compressed[0].accuracy > dense[0].accuracy - 0.01
-    assert dense[0].bytes_sent > 40 * compressed[0].bytes_sent
-
-
-@pytest.mark.slow
-def test_at_width_2048_a_rank_sends_a_hundredth_of_the_bytes(tmp_path):
-    entry = runpy.run_path(str(GALLERY / "dgc_digits.py"))
-    assert entry["WIDTH"] == 2048
-    [found, *_] = LocalWorld(4).run(entry["train"], 0, True, 5)
-    dense = sum(p.nbytes for p in entry["network"](0, 2048).parameters())
-    assert dense > 100 * found.bytes_sent
-    sent = found.trace["bytes sent"]
-    assert np.isclose(sum(one[-1] for one in sent.values()), found.bytes_sent, rtol=0.01)
-    picture = entry["draw"](found.trace, tmp_path)
+    assert (entry["RANKS"], entry["WIDTH"], entry["SPARSITY"][-1]) == (4, 2048, 0.999)
+    dense, compressed = LocalWorld(4).run(entry["compare"])[0]
+    assert len(dense) == len(compressed) == 3
+    accuracies = [np.mean([one.accuracy for one in runs]) for runs in (dense, compressed)]
+    assert accuracies[0] > 0.96
+    assert accuracies[1] > accuracies[0] - 0.005
+    for one, other in zip(dense, compressed, strict=True):
+        assert one.bytes_sent > 100 * other.bytes_sent
+    trace = compressed[0].trace
+    sent = trace["bytes sent"]
+    assert np.isclose(sum(one[-1] for one in sent.values()), other.bytes_sent, rtol=0.05)
+    picture = entry["draw"](trace, tmp_path)
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert (GALLERY / picture.name).is_file()

@@ -82,6 +82,13 @@ def test_a_process_that_is_killed_is_named_by_its_rank(who, tmp_path):
 
 
 @pytest.mark.usefixtures("in_root")
+def test_a_process_that_leaves_without_a_word_is_named_by_its_rank(tmp_path):
+    error, _ = launched("leaves", 1, path=tmp_path / "x")
+    assert error.rank == 1
+    assert "has ended: its process left with code 5" in str(error)
+
+
+@pytest.mark.usefixtures("in_root")
 def test_a_rank_that_raises_is_named_and_ends_the_others(tmp_path):
     error, _ = launched("raises", 1, path=tmp_path / "x")
     assert error.rank == 1

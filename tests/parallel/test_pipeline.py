@@ -183,6 +183,21 @@ def test_1f1b_holds_p_micro_batches_at_most_and_gpipe_all(micro_batches):
     assert most["GPipe"] == micro_batches
 
 
+def test_the_bytes_held_are_those_of_micro_batches_and_not_of_the_batch():
+    held = {}
+    for micro_batches in (4, 8):
+        optimizer = pipelines.pipeline(model := pipelines.network(), 4, micro_batches)
+        optimizer.step(model, CRITERION, *pipelines.data())
+        trace = optimizer.trace
+        held[micro_batches] = [
+            nbytes // count for nbytes, count in zip(trace.most_bytes, trace.most_held, strict=True)
+        ]
+    examples = pipelines.EXAMPLES // 4
+    assert held[4][0] == examples * pipelines.WIDTH * 4  # what tanh saves; the input is the batch
+    assert held[4][1] == 2 * held[4][0]  # what has arrived, too
+    assert held[4][:3] == [2 * one for one in held[8][:3]]
+
+
 # Closures and cuts ------------------------------------------------------------------------------
 
 

@@ -58,6 +58,8 @@ class LocalComm:
         #: Waits end by themselves: see `optlab.backend.exchange`.
         self.has_deadlines = True
         self.name = "LOCAL_WORLD" if place == () else ""
+        #: Which ranks of the whole world these are.
+        self.world_ranks = ranks
 
     def Get_rank(self) -> int:
         """Return the number of this rank."""

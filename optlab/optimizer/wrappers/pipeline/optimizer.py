@@ -150,7 +150,7 @@ class PipelineOptimizer(Wrapper):
         num_microbatches: int = 1,
         schedule: str = "1F1B",
         world: Any = None,
-        timeout: float = 8.0,
+        timeout: float = 7.0,
         longest: float = 300.0,
         name: str | None = None,
     ) -> None:

@@ -79,6 +79,11 @@ class MicroBatches:
         arrays = [part.data if isinstance(part, Tensor) else part for part in parts]
         return Parcel(self._build_x, arrays, [False] * len(arrays))
 
+    def arrays(self) -> list[Any]:
+        """Return the arrays of the whole batch, of which micro-batches are views."""
+        parts = [part for part in (*self._x, *self._y) if part is not None]
+        return [part.data if isinstance(part, Tensor) else part for part in parts]
+
     def labels(self, i: int, device: str | None) -> Any:
         """Return the labels of a micro-batch."""
         parts = [self._part(y, i) for y in self._y]
@@ -193,7 +198,7 @@ class SectionPasses:
 
     @property
     def held_bytes(self) -> int:
-        """The bytes of these values, without parameters."""
+        """The bytes of these values, without parameters and the batch, which the caller holds."""
         return self.held * (self._bytes or 0)
 
     def prepare(self) -> None:
@@ -248,6 +253,8 @@ class SectionPasses:
         memory = Memory()
         for p in self._parameters:
             memory.add(p.data)
+        for array in self.plan.batches.arrays():
+            memory.add(array)
         total, stack = 0, list(nodes)
         seen = set(stack)
         while stack:

@@ -136,7 +136,7 @@ class Ranks:
             failure = Failure(
                 f"section {s} ({plan.program.titles[s]}) on {self.exchange.name(self.rank)} raised "
                 f"{said} in {one.doing}.",
-                s, self.rank, fatal=False,
+                s, self.exchange.world_ranks[self.rank], fatal=False,
             )  # fmt: skip
             one.warn_neighbours(failure)
             report = {"failed": failure}
@@ -320,9 +320,10 @@ class _RankRun:
 
     def _named(self, error: RankError) -> SectionError:
         """Return the error of a rank with the name of its section."""
-        if error.rank is None or not 0 <= error.rank < len(self.places):
+        ranks = self.ranks.exchange.world_ranks
+        if error.rank not in ranks:
             return StalledSectionError(str(error), None, error.rank)
-        s, _ = self.places[error.rank]
+        s, _ = self.places[ranks.index(error.rank)]
         kind = StalledSectionError if isinstance(error, StalledError) else SectionError
         title = self.plan.program.titles[s]
         return kind(f"section {s} ({title}) is missing: {error}", s, error.rank)
