@@ -232,7 +232,7 @@ def test_tables_are_short_and_keep_their_bits(tmp_path: Any) -> None:
         "some": 0.3 + 1e-4 * np.cos(t), "zeros": 0 * t, "not finite": [1.0, math.nan, -math.inf],
         "one": [0.1], "two": [0.1, -0.0], "none": [],
     }  # fmt: skip
-    texts = {name: module._packed(row) for name, row in rows.items()}  # noqa: SLF001
+    texts = {name: module._packed(row) for name, row in rows.items()}
     assert len(texts["powers"]) < 450 < 3000 < len(texts["wavy"])
     source = javascript_module(ol.problems.parabola.plan, {"SGD": capture_rule(OPT.SGD(0.1), 5)})
     every = f"Object.entries({json.dumps(texts)}).map(([name, text]) => [name, numbersOf(text)])"

@@ -270,15 +270,23 @@ class ClaimFigure {
       taken.push([x - 9, y - 9, x + 9, y + 9]);
     }
     const heights = order.map((i) => this.up(data.values[i][at]));
-    order.forEach((i, k) => {
+    const asked = order.map((i, k) => {
       const prefers = order.length < 2 ? 0 : heights[k] === Math.min(...heights) ? -1 : heights[k] === Math.max(...heights) ? 1 : 0;
-      parts.push(this.label(i, x, heights[k], prefers, dense, taken));
+      return { i, y: heights[k], prefers };
     });
+    // The first takes the best place: which one is first decides how well all of them stand.
+    const tried = [asked, [...asked].reverse()].map((turn) => {
+      const placed = [];
+      for (const one of turn) placed.push({ ...one, ...this.placed(one, x, dense, taken, placed) });
+      return placed;
+    });
+    const costs = tried.map((placed) => placed.reduce((sum, one) => sum + one.cost, 0));
+    for (const one of tried[costs[1] < costs[0] ? 1 : 0]) parts.push(this.label(one));
     this.chart.replaceChildren(...parts);
   }
 
-  /** A name and its value, where they cover least of the curves and of each other. */
-  label(i, x, y, prefers, dense, taken) {
+  /** Where a name and its value cover least of the curves and of each other; the upper curve has the upper one. */
+  placed({ i, y, prefers }, x, dense, taken, placed) {
     const rows = [this.data.names[i], this.data.texts[i][this.at]];
     const wide = Math.max(...rows.map((row) => measured(row, "700 15px")));
     const tall = 38;
@@ -292,14 +300,18 @@ class ClaimFigure {
         cost += Math.max(0, this.left - left) + 10 * Math.max(0, box[2] - this.width);
         cost += 20 * (Math.max(0, -top) + Math.max(0, box[3] - this.height));
         for (const [px, py] of dense) if (px > box[0] - 3 && px < box[2] + 3 && py > box[1] - 2 && py < box[3] + 2) cost += 2;
-        for (const other of taken) if (box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3]) cost += 40;
-        if (best === null || cost < best.cost) best = { cost, box, side };
+        for (const other of [...taken, ...placed.map((one) => one.box)]) if (box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3]) cost += 40;
+        for (const other of placed) if ((y - other.y) * (top - other.box[1]) < 0) cost += 60;
+        if (best === null || cost < best.cost) best = { cost, box, side, rows };
       }
     }
-    taken.push(best.box);
-    const end = best.side > 0 ? best.box[0] : best.box[2];
-    const text = make("text", { class: "optlab-claim-value", "text-anchor": best.side > 0 ? "start" : "end" });
-    rows.forEach((row, k) => text.append(make("tspan", { x: end, y: best.box[1] + 14 + 19 * k }, row)));
+    return best;
+  }
+
+  label({ i, box, side, rows }) {
+    const end = side > 0 ? box[0] : box[2];
+    const text = make("text", { class: "optlab-claim-value", "text-anchor": side > 0 ? "start" : "end" });
+    rows.forEach((row, k) => text.append(make("tspan", { x: end, y: box[1] + 14 + 19 * k }, row)));
     text.style.fill = this.color(i);
     return text;
   }

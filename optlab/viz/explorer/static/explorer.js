@@ -392,7 +392,7 @@ export class Explorer extends Changes {
       if (this.layout !== "narrow") tall = Math.max(tall, window.innerHeight - rest);
     }
     const apart = this.view === "apart" && this.map;
-    if (apart && this.layout !== "narrow") tall = Math.max(tall, 368); // the lines of a step are as many at any width
+    if (apart && this.layout !== "narrow") tall = Math.max(tall, this.apart.needs(`${width}|${size}`));
     tall = Math.round(tall);
     this.plot.element.hidden = Boolean(apart);
     this.apart.element.hidden = !apart;
@@ -419,7 +419,8 @@ export class Explorer extends Changes {
     return true;
   }
 
-  /** The width of a notch, one for all sliders, and the height of a slider. */
+  /** The width of a notch, one for all sliders, the height of a slider, and the most notches of a rate and of a
+   * second setting. */
   sliderSizes() {
     const size = this.state.text_size;
     const height = Math.round((this.controls.inRows.length > 2 ? 40 : 44) * Math.max(1, 0.85 * size));
@@ -430,10 +431,11 @@ export class Explorer extends Changes {
     }
     // The other parts of a row, as the style sheet has them, and the gaps between them.
     const middle = this.layout === "middle";
-    if (this.layout === "narrow") return { notch: Math.min(30, (this.room - 162 * size - 12) / Math.max(...counts)), height };
+    const most = this.layout === "narrow" ? counts.map(() => Math.max(...counts)) : counts;
+    if (this.layout === "narrow") return { notch: Math.min(30, (this.room - 162 * size - 12) / most[0]), height, most };
     const first = this.column - (middle ? 136 + 30 + 50 : 172 + 36 + 54) * size - 18;
     const second = this.room - this.column - (middle ? 12 : 20) - (middle ? 76 + 42 : 92 + 44) * size - 44;
-    return { notch: Math.max(6, Math.min(24 * size, first / counts[0], second / counts[1])), height };
+    return { notch: Math.max(6, Math.min(24 * size, first / counts[0], second / counts[1])), height, most };
   }
 
   draw() {
@@ -485,6 +487,7 @@ export class Explorer extends Changes {
     if (cursor) {
       if (apart) {
         this.apart.draw();
+        if (this.apart.tallest > this.map.height && this.layout !== "narrow") this.later("size"); // the map is as high as the lines
         putClaim(this);
       } else this.plot.drawTop();
       this.controls.updateCursor();

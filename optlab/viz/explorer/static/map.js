@@ -317,13 +317,11 @@ export class MapDrawing {
     const size = 13 * state.text_size;
     /** @type {number[][]} */
     const busy = [];
-    for (let along = 1; along < 15; along += 1.5) busy.push([along * size, 1.6 * size]); // the name of the function
+    const name = Math.max(15 * size, this.explorer.problem?.offsetWidth || 0); // of the function
+    for (let along = size; along < name + size; along += 1.5 * size) busy.push([along, 1.6 * size]);
     for (const { run } of shown) {
       if (!run || !run.path) continue;
-      for (let k = 0; k <= run.last; k += 2) {
-        const place = this.place(run, run.path, k);
-        if (place) busy.push(place);
-      }
+      busy.push(...between(this.outline(run).places, 24, 12).filter((place) => this.inside(place)));
     }
     // Beside a mark stands its name, which is drawn on another canvas.
     /** @param {number[]} point @param {number} ems */
@@ -479,7 +477,7 @@ export class MapDrawing {
     }
     const opening = explorer.hint;
     const text = opening ? "start: press play, or drag me" : "start";
-    const spot = placeLabel(pen, text, start[0], start[1], opening ? size * 1.14 : size, this.width, this.height, taken, 13, state.step ? this.points : []);
+    const spot = placeLabel(pen, text, start[0], start[1], opening ? size * 1.14 : size, this.width, this.height, taken, 13, this.points);
     this.drawHovered(pen);
     explorer.beside.drawOnMap(pen);
     for (const { one, place } of at) {
