@@ -245,6 +245,13 @@ def test_labels_beside_the_cursor_have_the_order_of_their_curves(opened):
         "all => all.map((one) => one.getBoundingClientRect().left)"
     )
     assert max(values) - min(values) < 0.5, "the values of rates stand in a column"
+    root.locator('.ol-example[data-name="momentum"]').click()  # one row has a second slider
+    root.evaluate(READY)
+    notches = root.evaluate("({ explorer }) => [...explorer.controls.made.values()].map("
+                            "(one) => parseFloat(one.rate.element.style.width) / one.rates.length)")  # fmt: skip  # noqa: E501
+    assert abs(notches[0] - notches[1]) < 0.01
+    root.locator('.ol-example[data-name="stability limit"]').click()
+    root.evaluate(READY)
     root.get_by_role("tab", name="memory").click()
     root.evaluate(READY)
     assert root.evaluate("({ explorer }) => explorer.plot.curves.length") == 0

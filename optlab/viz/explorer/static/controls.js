@@ -64,6 +64,12 @@ export class Controls {
     this.caption.classList.toggle("ol-long", this.caption.scrollWidth > this.caption.clientWidth);
     this.element.classList.toggle("ol-compact", rows.length === CHIPS - 1);
     this.buildChips(shown);
+    // All have one width of a notch, which depends on how many there are in every row.
+    for (const { entry } of rows) {
+      const made = this.made.get(entry.name);
+      made.rates = explorer.ladder(entry);
+      made.seconds = explorer.second(entry) ? explorer.secondNotches(entry) : [];
+    }
     for (const one of rows) this.drawRow(one);
   }
 
@@ -124,8 +130,6 @@ export class Controls {
     made.remove.hidden = explorer.network || explorer.shown.length < 2;
     this.drawSample(made.sample, one);
     const second = explorer.second(one.entry);
-    made.rates = explorer.ladder(one.entry);
-    if (second) made.seconds = explorer.secondNotches(one.entry);
     const { notch, height, most } = explorer.sliderSizes();
     const waiting = !one.run;
     made.rate.draw({
