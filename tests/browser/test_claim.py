@@ -117,6 +117,11 @@ def test_it_fits_and_nothing_collides(opened, width):
             assert bottom <= tall + 4
         (a, b) = boxes
         assert not (a[0] < b[2] and b[0] < a[2] and a[1] < b[3] - 1 and b[1] < a[3] - 1)
+        values = root.evaluate(
+            "root => [...root.querySelectorAll('.optlab-claim-value')].map((text) =>"
+            " parseFloat(text.lastChild.textContent))"
+        )
+        assert values[0] == values[1] or (values[0] > values[1]) == (a[1] < b[1]), values
         stops = root.evaluate(
             "root => [...root.querySelectorAll('.optlab-claim-stops span')]"
             ".map((stop) => stop.getBoundingClientRect()).map((box) => [box.left, box.right])"

@@ -352,6 +352,13 @@ def test_copy_as_python_gives_the_same_runs(opened):
     [(_, runs)] = names["made"].model.runs.items()
     path = runs.point[names["made"].model.rate_index("Adam")].ravel()
     assert page.root.evaluate(PATH, "Adam") == path[:80].tolist()
+    page = opened(ol.explore("beale", ["SGD", "Adam"], steps=60).change(step=7, tab="angle"))
+    page.root.get_by_label("menu", exact=True).first.click()
+    page.root.get_by_role("button", name="Copy as Python").click()
+    code = page.root.get_by_label("the state as Python").input_value()
+    assert 'ol.explore("beale", ["SGD", "Adam"], ' in code, "as a person writes it"
+    exec(code.replace("ol.explore", "made = ol.explore"), names)
+    assert names["made"].now.to_dict() == page.root.evaluate(STATE)
 
 
 def test_a_frozen_page_opens_on_what_was_shown(chromium, opened, tmp_path):

@@ -232,6 +232,69 @@ def test_labels_stand_apart_from_each_other(opened):
             assert apart, (one, other)
 
 
+def test_labels_beside_the_cursor_have_the_order_of_their_curves(opened):
+    _, root = opened(ol.explore().change(preset="stability limit", step=6))
+    labels = """root => { root.explorer.plot.drawTop(); return root.explorer.plot.labels.map(
+      (one) => ({ name: one.one.entry.name, py: one.py, wanted: one.wanted, from: one.from,
+                  to: one.from + one.wide })); }"""
+    found = root.evaluate(labels)
+    assert [one["name"] for one in sorted(found, key=lambda one: one["py"])] == [
+        "above", "at the limit", "below",
+    ]  # fmt: skip
+    values = root.locator(".ol-row-left .ol-value").evaluate_all(
+        "all => all.map((one) => one.getBoundingClientRect().left)"
+    )
+    assert max(values) - min(values) < 0.5, "the values of rates stand in a column"
+    root.locator('.ol-example[data-name="momentum"]').click()  # one row has a second slider
+    root.evaluate(READY)
+    notches = root.evaluate("({ explorer }) => [...explorer.controls.made.values()].map("
+                            "(one) => parseFloat(one.rate.element.style.width) / one.rates.length)")  # fmt: skip  # noqa: E501
+    assert abs(notches[0] - notches[1]) < 0.01
+    root.locator('.ol-example[data-name="stability limit"]').click()
+    root.evaluate(READY)
+    root.get_by_role("tab", name="memory").click()
+    root.evaluate(READY)
+    assert root.evaluate("({ explorer }) => explorer.plot.curves.length") == 0
+    # In the middle of a plot neither side of the cursor has room for a long name at its full size.
+    root.locator('.ol-example[data-name="bias correction"]').click()
+    for step in (0, 15, 30, 45, 60):
+        root.evaluate("({ explorer }, step) => explorer.go(step)", step)
+        root.evaluate(READY)
+        found = root.evaluate(labels)
+        cursor = root.evaluate("({ explorer }) => explorer.plot.x(explorer.state.step)")
+        width = root.evaluate("({ explorer }) => explorer.plot.width")
+        assert len(found) == 2
+        for one in found:
+            assert one["to"] <= cursor - 6 or one["from"] >= cursor + 6, (step, one)
+            assert one["from"] >= 0, (step, one)
+            assert one["to"] <= width, (step, one)
+        [first, second] = sorted(found, key=lambda one: one["wanted"])
+        if (first["from"] > cursor) == (second["from"] > cursor):
+            assert first["py"] + 14 < second["py"], step
+
+
+def test_tabs_stay_on_one_line_and_in_place(opened):
+    for width in (691, 914):
+        _, root = opened(ol.explore(), width=width)
+        places = []
+        for name in ("loss", "memory", "angle", "all runs", "more"):
+            root.get_by_role("tab", name=name, exact=True).click()
+            root.evaluate(READY)
+            places.append(
+                root.locator(".ol-tab").evaluate_all(
+                    "all => all.map((one) => [one.offsetLeft, one.offsetTop])"
+                )
+            )
+            over = root.evaluate("""root => {
+              const plot = root.querySelector(".ol-plot").getBoundingClientRect();
+              const area = root.querySelector(".ol-plot-area").getBoundingClientRect();
+              return Math.max(0, area.bottom - plot.bottom);
+            }""")
+            assert over <= 1, (width, name)
+        assert all(one == places[0] for one in places), width
+        assert len({top for _, top in places[0]}) == 1, width
+
+
 # Rates and runs -------------------------------------------------------------------------------
 
 

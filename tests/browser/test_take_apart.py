@@ -265,6 +265,12 @@ def test_text_is_whole_and_large_enough(opened, width, size):
         }"""
     )
     assert overlaps == []
+    if width > 640 * size + 40:  # beside each other, picture and lines end together
+        ends = page.root.evaluate(
+            """root => [".ol-map", ".ol-apart"].map(
+              (name) => root.querySelector(name).getBoundingClientRect().bottom)"""
+        )
+        assert abs(ends[0] - ends[1]) < 2
 
 
 def test_a_saddle_is_named_only_near_a_point_without_slope(opened):

@@ -17,6 +17,7 @@ from optlab.lab.sweep import LADDER
 from optlab.nn import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue
 from optlab.optimizer import capture_rule, lr
 from optlab.plan import CaptureError, capture_value_and_grad, javascript_module
+from optlab.plan.javascript import module
 from tests.plan.javascript import as_javascript, evaluated, needs_node, same_bits
 
 OPT = ol.optimizer
@@ -221,6 +222,23 @@ def test_a_setting_without_a_table_takes_any_value(tmp_path: Any) -> None:
     calls = [{"name": "Adam", "start": problem.start, "steps": 50, "settings": h}]
     (found,) = runs_of(source, calls, tmp_path)
     assert_equal_runs(found, engine_run(problem, OPT.Adam(**h), 50), "Adam")
+
+
+@needs_node
+def test_tables_are_short_and_keep_their_bits(tmp_path: Any) -> None:
+    t = np.arange(1.0, 301)
+    rows = {
+        "powers": 0.9**t, "to zero": 0.01**t, "wavy": np.sin(t), "signs": (-0.5) ** t,
+        "some": 0.3 + 1e-4 * np.cos(t), "zeros": 0 * t, "not finite": [1.0, math.nan, -math.inf],
+        "one": [0.1], "two": [0.1, -0.0], "none": [],
+    }  # fmt: skip
+    texts = {name: module._packed(row) for name, row in rows.items()}
+    assert len(texts["powers"]) < 450 < 3000 < len(texts["wavy"])
+    source = javascript_module(ol.problems.parabola.plan, {"SGD": capture_rule(OPT.SGD(0.1), 5)})
+    every = f"Object.entries({json.dumps(texts)}).map(([name, text]) => [name, numbersOf(text)])"
+    found = evaluated(source, f"Object.fromEntries({every})", tmp_path)
+    for name, row in rows.items():
+        assert same_bits(np.array(found[name], float), np.array(row, float)), name
 
 
 SCHEDULES: dict[str, Any] = {

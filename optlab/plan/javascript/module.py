@@ -211,7 +211,7 @@ def _part(part: Part, variants: list[str]) -> str:
     lines = [
         f"title: {_json(part.title)},", f"settings: {_json(settings)},",
         f"notches: {_json(notches)},",
-        f"rates: {_json({k: _base64(x) for k, x in part.rates.items()})},",
+        f"rates: {_json({k: _packed(x) for k, x in part.rates.items()})},",
         f"evaluated: {_json(part.evaluated)},", "variants: [",
     ]  # fmt: skip
     return "\n".join(["  {", *(f"    {line}" for line in lines), *variants, "    ],", "  },"])
@@ -245,7 +245,7 @@ def _variant(variant: Variant, forms: list[str]) -> str:
 
 def _table(table: Table) -> str:
     rows = ", ".join(
-        f"[{_json(list(values))}, {_json(_base64(row))}]" for values, row in table.rows.items()
+        f"[{_json(list(values))}, {_json(_packed(row))}]" for values, row in table.rows.items()
     )
     return f"{{ settings: {_json(list(table.settings))}, rows: [{rows}] }}"
 
@@ -344,5 +344,25 @@ def _json(value: Any) -> str:
     return json.dumps(value).replace("</", "<\\/")
 
 
-def _base64(numbers: Any) -> str:
-    return base64.b64encode(np.asarray(numbers, "<f8").tobytes()).decode()
+def _packed(numbers: Any) -> str:
+    """Return numbers of steps in base64, short where each follows from the two before it.
+
+    Powers do, as those of a bias correction: the quotient of two neighbors times the latter is off
+    by some units in the last place, and only these are written, in the fewest bytes that hold all.
+    `numbersOf` of run.js makes the same numbers of it, to the bit.
+
+    Examples
+    --------
+    >>> len(_packed([0.9**t for t in range(1, 401)])), len(_packed(np.sin(np.arange(400))))
+    (556, 4268)
+    """
+    row = np.ascontiguousarray(numbers, "<f8")
+    with np.errstate(all="ignore"):
+        follows = row[1:-1] * (row[1:-1] / row[:-2])
+    if len(row) > 2 and np.isfinite(row).all() and np.isfinite(follows).all():
+        off = row[2:].view("<i8") - follows.view("<i8")
+        for width in (1, 2, 4):
+            if np.array_equal(off, off.astype(f"<i{width}")):
+                head = bytes([width]) + row[:2].tobytes()
+                return base64.b64encode(head + off.astype(f"<i{width}").tobytes()).decode()
+    return base64.b64encode(bytes([8]) + row.tobytes()).decode()

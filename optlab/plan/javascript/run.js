@@ -2,14 +2,26 @@
 
 const decoded = new Map();
 
-/** The numbers of a table: float64 in base64, the lowest byte first. They are read again in every run,
- * of which a moved start needs dozens. */
+/** The numbers of a table, from base64: after the number of bytes of each come float64, the lowest byte
+ * first, or the first two and then by how many units in the last place each is off the one that follows
+ * from the two before it. They are read again in every run, of which a moved start needs dozens. */
 function numbersOf(text) {
   let numbers = decoded.get(text);
   if (!numbers) {
     const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-    const view = new DataView(bytes.buffer);
-    numbers = Float64Array.from({ length: bytes.length / 8 }, (_, i) => view.getFloat64(8 * i, true));
+    const view = new DataView(bytes.buffer), width = bytes[0];
+    const whole = width === 8 ? (bytes.length - 1) / 8 : 2;
+    numbers = new Float64Array(whole + (bytes.length - 1 - 8 * whole) / width);
+    const bits = new BigInt64Array(numbers.buffer);
+    const off = { 1: "getInt8", 2: "getInt16", 4: "getInt32" }[width];
+    for (let i = 0; i < numbers.length; i++) {
+      if (i < whole) {
+        numbers[i] = view.getFloat64(1 + 8 * i, true);
+        continue;
+      }
+      numbers[i] = numbers[i - 1] * (numbers[i - 1] / numbers[i - 2]);
+      bits[i] += BigInt(view[off](17 + width * (i - 2), true));
+    }
     decoded.set(text, numbers);
   }
   return numbers;

@@ -15,7 +15,14 @@ from optlab.viz.explorer.live import NOTCHES, given_to_page
 from optlab.viz.explorer.model import HOW_CHOSEN, Model
 from optlab.viz.explorer.palette import LINE_COLORS, PALETTE
 from optlab.viz.explorer.presets import PRESETS
-from optlab.viz.explorer.state import REFERENCES, State, optimizer_classes, preset_state
+from optlab.viz.explorer.state import (
+    REFERENCES,
+    State,
+    entry_of,
+    optimizer_classes,
+    preset_state,
+    usual_template,
+)
 from optlab.viz.explorer.step_rules import ROLES
 from optlab.viz.explorer.wrapping import WRAPPERS
 from optlab.viz.style import theme
@@ -99,6 +106,11 @@ def browser_options() -> dict[str, Any]:
             }
             for style in styles
         ],
+        "usual": {
+            name: entry_of(name, usual_template(cls)).settings
+            for name, cls in optimizer_classes().items()
+            if name != "AdamWithoutCorrection"
+        },
         "defaults": {
             name: {
                 key: None if value is REQUIRED else value

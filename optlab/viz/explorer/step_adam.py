@@ -115,7 +115,8 @@ UNCORRECTED = rule_from(
             "d.ratio > 1.05 or d.ratio < 0.95",
             (
                 "The memories started at 0 and hold {%d.weight1} % and {%d.weight2} % of their "
-                "weight by now. Uncorrected, this step is {~d.ratio} times as long as Adam’s."
+                "weight by now. Uncorrected, they make this step {~d.ratio} times as long as "
+                "corrected."
             ),
         ),
     ),

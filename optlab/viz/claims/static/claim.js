@@ -270,18 +270,28 @@ class ClaimFigure {
       taken.push([x - 9, y - 9, x + 9, y + 9]);
     }
     const heights = order.map((i) => this.up(data.values[i][at]));
-    order.forEach((i, k) => {
+    const asked = order.map((i, k) => {
       const prefers = order.length < 2 ? 0 : heights[k] === Math.min(...heights) ? -1 : heights[k] === Math.max(...heights) ? 1 : 0;
-      parts.push(this.label(i, x, heights[k], prefers, dense, taken));
+      return { i, y: heights[k], prefers };
     });
+    // The first takes the best place: which one is first decides how well all of them stand.
+    const tried = [asked, [...asked].reverse()].map((turn) => {
+      const placed = [];
+      for (const one of turn) placed.push({ ...one, ...this.placed(one, x, dense, taken, placed, heights) });
+      return placed;
+    });
+    const costs = tried.map((placed) => placed.reduce((sum, one) => sum + one.cost, 0));
+    for (const one of tried[costs[1] < costs[0] ? 1 : 0]) parts.push(this.label(one));
     this.chart.replaceChildren(...parts);
   }
 
-  /** A name and its value, where they cover least of the curves and of each other. */
-  label(i, x, y, prefers, dense, taken) {
-    const rows = [this.data.names[i], this.data.texts[i][this.at]];
-    const wide = Math.max(...rows.map((row) => measured(row, "700 15px")));
-    const tall = 38;
+  /** Where a name and its value cover least of the curves and of each other; the upper curve has the upper one. */
+  placed({ i, y, prefers }, x, dense, taken, placed, others) {
+    const widest = (rows) => Math.max(...rows.map((row) => measured(row, "700 15px")));
+    let rows = [this.data.names[i], this.data.texts[i][this.at]];
+    // On a small chart a name of several words takes several lines.
+    if (widest(rows) > 0.42 * (this.right - this.left)) rows = [...rows[0].split(" "), rows[1]];
+    const wide = widest(rows), tall = 19 * rows.length;
     let best = null;
     for (const side of [1, -1]) {
       for (const shift of [10, -tall - 10, 24, -tall - 24, -tall / 2, 44, -tall - 44, 66, -tall - 66, -tall - 90]) {
@@ -292,14 +302,20 @@ class ClaimFigure {
         cost += Math.max(0, this.left - left) + 10 * Math.max(0, box[2] - this.width);
         cost += 20 * (Math.max(0, -top) + Math.max(0, box[3] - this.height));
         for (const [px, py] of dense) if (px > box[0] - 3 && px < box[2] + 3 && py > box[1] - 2 && py < box[3] + 2) cost += 2;
-        for (const other of taken) if (box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3]) cost += 40;
-        if (best === null || cost < best.cost) best = { cost, box, side };
+        for (const other of [...taken, ...placed.map((one) => one.box)]) if (box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3]) cost += 40;
+        for (const other of placed) if ((y - other.y) * (top + box[3] - other.box[1] - other.box[3]) < 0) cost += 60;
+        // Behind the point of another curve it would seem to belong to that one.
+        for (const other of others) if ((other - y) * (top + tall / 2 - other) > 0) cost += 25;
+        if (best === null || cost < best.cost) best = { cost, box, side, rows };
       }
     }
-    taken.push(best.box);
-    const end = best.side > 0 ? best.box[0] : best.box[2];
-    const text = make("text", { class: "optlab-claim-value", "text-anchor": best.side > 0 ? "start" : "end" });
-    rows.forEach((row, k) => text.append(make("tspan", { x: end, y: best.box[1] + 14 + 19 * k }, row)));
+    return best;
+  }
+
+  label({ i, box, side, rows }) {
+    const end = side > 0 ? box[0] : box[2];
+    const text = make("text", { class: "optlab-claim-value", "text-anchor": side > 0 ? "start" : "end" });
+    rows.forEach((row, k) => text.append(make("tspan", { x: end, y: box[1] + 14 + 19 * k }, row)));
     text.style.fill = this.color(i);
     return text;
   }

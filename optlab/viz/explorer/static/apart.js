@@ -21,13 +21,21 @@ export class TakeApart extends ArrowPicture {
   constructor(explorer) {
     super(explorer);
     this.element = make("div", { class: "apart", role: "table", "aria-label": "the step, line by line" });
-    this.key = "";
+    this.key = this.place = "";
     this.tallest = 0;
+  }
+
+  /** The height of the lines: as many fit at any width, and what has been as high stays so.
+   * @param {string} place what the height depends on, beside the step */
+  needs(place) {
+    if (this.place !== place) this.tallest = 0;
+    this.place = place;
+    return Math.max(368, this.tallest);
   }
 
   /** @param {number} least height of the lines */
   resize(least) {
-    this.tallest = least;
+    this.tallest = Math.max(least, this.tallest);
     this.element.style.minHeight = least ? `${least}px` : "";
   }
 

@@ -7,6 +7,7 @@ import { numberText } from "./numbers.js";
 /** An arrow in pixels.
  * @typedef {{line: string, text: string, color: string, from: number[], to: number[], thick: number, dotted?: boolean, small?: boolean}} Arrow */
 
+const RECENT = 12; // so many steps before the one that is shown are drawn in full
 const REACH = 0.34; // of the map: the longest arrow in units of the gradient
 
 /** The parts of a sum that are drawn head to tail.
@@ -164,14 +165,19 @@ export class ArrowPicture {
     const { palette, selected } = explorer;
     const { run } = selected;
     const outline = map.outline(run);
-    const path = new Path2D();
-    map.trace(path, outline.places, outline.steps.findIndex((/** @type {number} */ k) => k >= step) || outline.places.length);
+    const places = outline.places.filter((/** @type {any} */ _, /** @type {number} */ i) => outline.steps[i] < step);
+    const recent = outline.steps.findIndex((/** @type {number} */ k) => k >= step - 1 - RECENT);
     pen.strokeStyle = selected.color;
     pen.lineWidth = 2;
-    pen.globalAlpha = this.hovered ? 0.25 : 0.6;
-    pen.stroke(path);
+    // The last steps lead to this one; of a long run around it the others are behind them.
+    for (const [piece, alpha] of [[places.slice(0, recent + 1), 0.16], [places.slice(recent), 0.6]]) {
+      const path = new Path2D();
+      map.trace(path, piece, piece.length);
+      pen.globalAlpha = this.hovered ? alpha / 2.4 : alpha;
+      pen.stroke(path);
+    }
     outline.places.forEach((/** @type {number[] | null} */ place, /** @type {number} */ i) => {
-      if (place && Number.isInteger(outline.steps[i]) && outline.steps[i] < step - 1 && map.inside(place)) drawMarker(pen, "circle", place[0], place[1], 7, selected.color, palette.mapHigh, 1);
+      if (place && i >= recent && Number.isInteger(outline.steps[i]) && outline.steps[i] < step - 1 && map.inside(place)) drawMarker(pen, "circle", place[0], place[1], 7, selected.color, palette.mapHigh, 1);
     });
     pen.globalAlpha = 1;
     const arrows = this.arrows(map, from);
@@ -192,10 +198,17 @@ export class ArrowPicture {
     for (const [x, y] of [from, to]) taken.push([x - 9, y - 9, x + 9, y + 9]);
     this.drawAverage(pen, map, size, taken);
     const note = "update: true length";
+    pen.font = `${size * 0.92}px ${FONTS}`;
+    pen.fillStyle = palette.mapHigh;
+    pen.globalAlpha = 0.85;
+    pen.beginPath();
+    pen.roundRect(8, map.height - size * 1.8, 12 + pen.measureText(note).width, size * 1.6, 4);
+    pen.fill();
+    pen.globalAlpha = 1;
     drawText(pen, note, 14, map.height - size, { color: palette.quiet, halo: palette.mapHigh, size: size * 0.92 });
     taken.push([0, map.height - size * 2, 22 + pen.measureText(note).width, map.height]);
     const along = arrows.flatMap(({ from: [x, y], to: end }) => Array.from({ length: 16 }, (_, k) => [x + ((end[0] - x) * k) / 15, y + ((end[1] - y) * k) / 15]));
-    along.push(...between(outline.places.filter((/** @type {any} */ _, /** @type {number} */ i) => outline.steps[i] < step)));
+    along.push(...between(places.slice(recent)));
     this.labels(pen, map, arrows, size, taken, along);
     this.label(pen, map, `step ${step - 1}`, from, palette.quiet, size * 0.95, "", taken, along);
   }

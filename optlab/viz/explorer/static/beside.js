@@ -50,6 +50,16 @@ export class Beside {
     if (this.panel) this.panel.draw();
   }
 
+  /** The height that the canvas of the panel has beside its texts: nothing is cut off.
+   * @param {HTMLCanvasElement} canvas */
+  room(canvas) {
+    const { plot, layout, state } = this.explorer;
+    if (layout === "narrow") return Math.round(150 * state.text_size);
+    canvas.style.height = "0px";
+    const texts = this.panel.element.getBoundingClientRect().bottom - this.element.getBoundingClientRect().top + this.element.scrollTop;
+    return Math.max(84, Math.floor(plot.height - texts - 2));
+  }
+
   drawCursor() {
     if (this.panel && this.panel.drawCursor) this.panel.drawCursor();
   }

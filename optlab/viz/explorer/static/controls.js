@@ -59,8 +59,17 @@ export class Controls {
     const best = explorer.open ? "no lowest point in view: no rate is best" : "○ best";
     this.caption.textContent = `${paidSaid(shown, explorer.options.paying)}loss after ${state.steps} steps at every notch; ${best}, hatched diverges${sensitive ? "; ≈ sensitive to the last bit" : ""}${kernel && ` · ${kernel}`}`;
     this.caption.title = this.caption.textContent;
+    // It begins above the sliders; a long one, at the edge.
+    this.caption.classList.remove("ol-long");
+    this.caption.classList.toggle("ol-long", this.caption.scrollWidth > this.caption.clientWidth);
     this.element.classList.toggle("ol-compact", rows.length === CHIPS - 1);
     this.buildChips(shown);
+    // All have one width of a notch, which depends on how many there are in every row.
+    for (const { entry } of rows) {
+      const made = this.made.get(entry.name);
+      made.rates = explorer.ladder(entry);
+      made.seconds = explorer.second(entry) ? explorer.secondNotches(entry) : [];
+    }
     for (const one of rows) this.drawRow(one);
   }
 
@@ -121,14 +130,14 @@ export class Controls {
     made.remove.hidden = explorer.network || explorer.shown.length < 2;
     this.drawSample(made.sample, one);
     const second = explorer.second(one.entry);
-    made.rates = explorer.ladder(one.entry);
-    if (second) made.seconds = explorer.secondNotches(one.entry);
-    const { notch, height } = explorer.sliderSizes();
+    const { notch, height, most } = explorer.sliderSizes();
     const waiting = !one.run;
     made.rate.draw({
       values: made.rates, index: Math.max(0, made.rates.indexOf(one.rate)), finals: engine.finals(state, one.entry, one.rate, "learning_rate", made.rates),
       floor: explorer.floor.floor, start: explorer.startLoss, color: one.color, palette, width: notch * made.rates.length, height, disabled: explorer.network, best: !explorer.open, open: true,
     });
+    // Their values stand in a column, though some sliders have a notch more.
+    made.rateValue.style.marginLeft = `${notch * (most[0] - made.rates.length)}px`;
     put(made.rateValue, numberText(one.rate, 6));
     if (second) {
       const value = one.entry.settings[second];
@@ -136,6 +145,7 @@ export class Controls {
         values: made.seconds, index: Math.max(0, made.seconds.indexOf(value)), finals: engine.finals(state, one.entry, one.rate, second, made.seconds),
         floor: explorer.floor.floor, start: explorer.startLoss, color: one.color, palette, width: notch * made.seconds.length, height, disabled: waiting && !explorer.model.alive, best: !explorer.open,
       });
+      made.otherValue.style.marginLeft = `${notch * (most[1] - made.seconds.length)}px`;
       put(made.otherValue, numberText(value, 6));
     }
   }

@@ -18,7 +18,7 @@ export function shapeSaid(curvatures) {
   if (!(tiny > 0)) return { kind: "flat", said: "flat: no curvature" };
   if (small > tiny) return { kind: "bowl", said: curvatures.length < 2 ? "curves up" : `bowl, condition number ${numberText(large / small)}` };
   if (large < -tiny) return { kind: "dome", said: curvatures.length < 2 ? "curves down" : "dome: down along both axes" };
-  if (small < -tiny && large > tiny) return { kind: "saddle", said: "saddle: down along the dashed axis" };
+  if (small < -tiny && large > tiny) return { kind: "saddle", said: "down along the dashed axis" };
   return small < -tiny ? { kind: "dome", said: "down along the dashed axis, flat along the other" } : { kind: "flat", said: "flat along one axis" };
 }
 

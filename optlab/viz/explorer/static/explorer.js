@@ -6,6 +6,7 @@ import { listenWeakly } from "../../browser/static/widget.js";
 import { TakeApart } from "./apart.js";
 import { Beside } from "./beside.js";
 import { Changes } from "./changes.js";
+import { putClaim } from "./headline.js";
 import { Controls } from "./controls.js";
 import { Examples } from "./examples.js";
 import { MapPanel } from "./hands.js";
@@ -392,7 +393,7 @@ export class Explorer extends Changes {
       if (this.layout !== "narrow") tall = Math.max(tall, window.innerHeight - rest);
     }
     const apart = this.view === "apart" && this.map;
-    if (apart && this.layout !== "narrow") tall = Math.max(tall, 368); // the lines of a step are as many at any width
+    if (apart && this.layout !== "narrow") tall = Math.max(tall, this.apart.needs(`${width}|${size}`));
     tall = Math.round(tall);
     this.plot.element.hidden = Boolean(apart);
     this.apart.element.hidden = !apart;
@@ -419,7 +420,8 @@ export class Explorer extends Changes {
     return true;
   }
 
-  /** The width of a notch, one for all sliders, and the height of a slider. */
+  /** The width of a notch, one for all sliders, the height of a slider, and the most notches of a rate and of a
+   * second setting. */
   sliderSizes() {
     const size = this.state.text_size;
     const height = Math.round((this.controls.inRows.length > 2 ? 40 : 44) * Math.max(1, 0.85 * size));
@@ -430,10 +432,11 @@ export class Explorer extends Changes {
     }
     // The other parts of a row, as the style sheet has them, and the gaps between them.
     const middle = this.layout === "middle";
-    if (this.layout === "narrow") return { notch: Math.min(30, (this.room - 162 * size - 12) / Math.max(...counts)), height };
+    const most = this.layout === "narrow" ? counts.map(() => Math.max(...counts)) : counts;
+    if (this.layout === "narrow") return { notch: Math.min(30, (this.room - 162 * size - 12) / most[0]), height, most };
     const first = this.column - (middle ? 136 + 30 + 50 : 172 + 36 + 54) * size - 18;
     const second = this.room - this.column - (middle ? 12 : 20) - (middle ? 76 + 42 : 92 + 44) * size - 44;
-    return { notch: Math.max(6, Math.min(24 * size, first / counts[0], second / counts[1])), height };
+    return { notch: Math.max(6, Math.min(24 * size, first / counts[0], second / counts[1])), height, most };
   }
 
   draw() {
@@ -485,6 +488,7 @@ export class Explorer extends Changes {
     if (cursor) {
       if (apart) {
         this.apart.draw();
+        if (this.apart.tallest > this.map.height && this.layout !== "narrow") this.later("size"); // the map is as high as the lines
         putClaim(this);
       } else this.plot.drawTop();
       this.controls.updateCursor();
@@ -569,66 +573,6 @@ export class Explorer extends Changes {
     const names = this.shown.map(({ entry }) => entry.name);
     const at = names.indexOf(this.selected.entry.name);
     this.set({ selected: names[(at + by + names.length) % names.length] });
-  }
-}
-
-/** The sentence above the picture: of the preset while nothing was changed, of the step, or the title.
- * @param {Explorer} explorer */
-function putClaim(explorer) {
-  const { state, options, engine } = explorer;
-  const preset = options.presets[state.preset];
-  const surface = engine.surface(state.problem);
-  let text = "", muted = false;
-  if (explorer.view === "apart" && explorer.map) text = explorer.apart.claim();
-  else if (preset) text = preset.claim;
-  else {
-    muted = true;
-    text = explorer.network ? engine.given.title : surface?.shows || surface?.title || "";
-  }
-  const key = `${text}|${explorer.selected?.color}`;
-  if (explorer.claimText !== key) {
-    explorer.claimText = key;
-    explorer.claim.replaceChildren(...sentences(text).flatMap(([sentence, apart]) => (apart ? [make("span", { class: "sentence" }, ...colored(sentence, explorer)), " "] : colored(sentence, explorer))));
-  }
-  explorer.claim.classList.toggle("ol-muted", muted);
-  fitClaim(explorer, text);
-}
-
-/** Short sentences break between each other, not within.
- * @param {string} text
- * @returns {[string, boolean][]} */
-function sentences(text) {
-  const found = text.split(/(?<=[.?!]) /);
-  const apart = found.length > 1 && found.every((one) => one.length <= 44);
-  return apart ? found.map((one) => [one, true]) : [[text, false]];
-}
-
-/** A sentence on one step has the optimizer's name in its color: it may begin with a small letter.
- * @param {string} text
- * @param {any} explorer */
-function colored(text, { view, selected }) {
-  const name = selected?.entry.name, at = view === "apart" && name ? text.indexOf(name) : -1;
-  if (at < 0) return [text];
-  const word = make("span", { text: name });
-  word.style.color = selected.color;
-  return [text.slice(0, at), word, text.slice(at + name.length)];
-}
-
-/** The largest size with which a claim has two lines: the header never changes its height. In one column
- * it is as high as it needs to be.
- * @param {any} explorer
- * @param {string} text */
-function fitClaim(explorer, text) {
-  const { claim, state } = explorer;
-  const width = claim.parentElement.clientWidth;
-  const key = `${text}|${width}|${state.text_size}|${explorer.layout}|${claim.className}`;
-  if (!width || explorer.claimKey === key) return;
-  explorer.claimKey = key;
-  const room = claim.parentElement.clientHeight, most = claim.classList.contains("ol-muted") ? 16 : 21;
-  for (const size of [21, 19, 17, 15.5, 14.5, 13.5]) {
-    if (size > most || (explorer.layout === "narrow" && size > (text.length > 80 ? 15.5 : 17))) continue;
-    claim.style.fontSize = `calc(${size}px * var(--size))`;
-    if (explorer.layout === "narrow" || claim.offsetHeight <= room) break;
   }
 }
 

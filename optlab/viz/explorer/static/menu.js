@@ -152,6 +152,14 @@ export function pythonOf(state, options, own) {
   for (const [name, usual] of /** @type {[string, any][]} */ ([["step", 0], ["tab", "loss"], ["beside", "basins"], ["view", "look"], ["noise", null], ["slot", ""], ["coordinate", 0]])) {
     if (state[name] !== usual) more.push(`${name}=${typeof state[name] === "string" ? JSON.stringify(state[name]) : number(state[name])}`);
   }
+  // Names alone stand for the library's settings, each at its best rate.
+  const named = state.mode === "best" && state.optimizers.every((/** @type {any} */ { name, kind, rate, settings, around }) => name === kind && rate === null && !(around || {}).kind && kind in options.defaults && JSON.stringify(options.usual[kind]) === JSON.stringify(settings));
+  if (named) {
+    if (state.selected !== state.optimizers[state.optimizers.length - 1].name) more.push(`selected=${JSON.stringify(state.selected)}`);
+    const names = state.optimizers.map((/** @type {any} */ { name }) => JSON.stringify(name)).join(", ");
+    const change = more.length ? `.change(${more.join(", ")})` : "";
+    return `import optlab as ol\n\nol.explore(${problem}, [${names}]${start}, steps=${state.steps}${state.seed ? `, seed=${state.seed}` : ""})${change}\n`;
+  }
   if (!plain) {
     const given = state.problem === "own" ? problem : "";
     return `import optlab as ol\n\nol.explore(${given}).change(state=${JSON.stringify(JSON.stringify(state))})\n`;

@@ -127,10 +127,10 @@ export class ModesPanel {
       return;
     }
     const momentum = momentumOf(selected.entry);
-    this.title.textContent = momentum ? `${selected.entry.name}: factor of a distance in one step` : "SGD: factor of a distance in one step";
+    this.title.textContent = `${momentum ? selected.entry.name : "SGD"}: factor of a distance a step`;
     const used = momentum || { mu: 0, nesterov: false, scale: 1 };
-    this.drawChart(quadratic, used, momentum ? selected.rate : NaN);
     this.describe(quadratic, used, Boolean(momentum));
+    this.drawChart(quadratic, used, momentum ? selected.rate : NaN);
   }
 
   /** @param {Quadratic} quadratic
@@ -153,7 +153,7 @@ export class ModesPanel {
     const { explorer } = this;
     const { palette, state } = explorer;
     const size = 13 * state.text_size;
-    const width = explorer.plot.element.clientWidth, height = Math.round(Math.max(110, explorer.plot.height - 196 * state.text_size));
+    const width = explorer.plot.element.clientWidth, height = explorer.beside.room(this.canvas);
     this.canvas.style.width = `${width}px`;
     this.canvas.style.height = `${height}px`;
     const pen = fitCanvas(this.canvas, width, height);

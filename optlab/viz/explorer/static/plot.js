@@ -40,6 +40,8 @@ export class Plot {
     this.element = make("div", { class: "plot" }, this.list, this.head, this.area);
     /** @type {any[]} */
     this.curves = [];
+    /** Those beside the cursor. @type {any[]} */
+    this.labels = [];
     this.plane = new Plane(this);
     let held = false;
     this.top.addEventListener("pointerdown", (/** @type {PointerEvent} */ event) => {
@@ -307,7 +309,8 @@ export class Plot {
       this.stroke(pen, one, 0, state.steps, faint ? 0.15 : ink > BLOCK ? 0.16 : 0.4, 1.6, false);
     }
     if (!this.curves.some(({ values }) => values.some(Number.isFinite))) {
-      drawText(pen, "nothing to show: no optimizer here has it", (this.width + this.left) / 2, this.height / 2, { color: palette.quiet, size, align: "center" });
+      const texts = this.what === "memory" ? ["No memory: each step depends", "on its own gradient alone."] : ["Nothing to show:", "no optimizer here has it."];
+      texts.forEach((text, i) => drawText(pen, text, (this.width + this.left) / 2, this.height / 2 + (i - 1) * 1.5 * size, { color: palette.quiet, size, align: "center" }));
     }
     this.describe();
   }
@@ -392,12 +395,14 @@ export class Plot {
       const faint = many && one.entry.name !== state.selected, block = ink > BLOCK;
       this.stroke(pen, one, 0, state.step, faint ? 0.3 : block ? 0.25 : 1, faint ? 1.4 : block ? 1.2 : 2.6, !block);
     }
-    pen.strokeStyle = palette.ink;
-    pen.lineWidth = 1.6;
-    pen.beginPath();
-    pen.moveTo(px, this.upper - 6);
-    pen.lineTo(px, this.height - this.lower);
-    pen.stroke();
+    if (this.curves.length) {
+      pen.strokeStyle = palette.ink;
+      pen.lineWidth = 1.6;
+      pen.beginPath();
+      pen.moveTo(px, this.upper - 6);
+      pen.lineTo(px, this.height - this.lower);
+      pen.stroke();
+    }
     const labels = [];
     for (const { one, values } of this.curves) {
       const value = values[Math.min(state.step, one.run.last)];
@@ -425,30 +430,43 @@ export class Plot {
     const taken = [];
     labels.sort((a, b) => a.wanted - b.wanted);
     labels.forEach((label, i) => {
-      pen.font = `bold ${size}px ${FONTS}`;
-      const wide = pen.measureText(label.text).width;
+      for (label.size of [size, size * 0.87]) {
+        pen.font = `bold ${label.size}px ${FONTS}`;
+        label.wide = pen.measureText(label.text).width;
+        // Beside the cursor, on either side; where no side has room, over it.
+        const right = px + 12, left = px - 12 - label.wide, end = this.width - 2 - label.wide;
+        label.places = [[right, 0], [left, 5]].filter(([from]) => from >= this.left - 4 && from <= end);
+        if (label.places.length) break;
+      }
+      if (!label.places.length) label.places = [[Math.max(this.left - 4, this.width - 2 - label.wide), 30]];
       /** @type {any} */
       let best = null;
-      for (const side of [1, -1]) {
-        const from = side > 0 ? px + 12 : px - 12 - wide;
-        if (from < this.left - 4 || from + wide > this.width - 2) continue;
+      for (const [from, dear] of label.places) {
         for (let shift = 0; shift <= this.height; shift += shift < 60 ? 6 : 14) {
           if (best && shift * 0.6 > best.cost) break; // farther is never better
           for (const py of shift ? [label.wanted - shift, label.wanted + shift] : [label.wanted]) {
             if (py < top || py > bottom) continue;
-            const box = [from - 2, py - half, from + wide + 2, py + half];
+            const box = [from - 2, py - half, from + label.wide + 2, py + half];
             // The upper ones rather go up, the lower ones down; a label far away belongs to nobody.
             const away = Math.abs(py - label.wanted) + (Math.sign(py - label.wanted) * (i - (labels.length - 1) / 2) < 0 ? 6 : 0);
-            let cost = away * (away > 60 ? 1.6 : 0.6) + (side > 0 ? 0 : 5) + 18 * this.crossed(box);
+            let cost = away * (away > 60 ? 1.6 : 0.6) + dear + 18 * this.crossed(box);
             for (const other of taken) if (box[0] < other[2] && box[2] > other[0] && box[1] < other[3] && box[3] > other[1]) cost += 400;
             if (!best || cost < best.cost) best = { cost, from, py, box };
           }
         }
       }
-      best ??= { from: Math.max(this.left, this.width - wide - 2), py: Math.max(top, Math.min(bottom, label.wanted)), box: [0, 0, 0, 0] };
+      const [[from]] = label.places, py = Math.max(top, Math.min(bottom, label.wanted));
+      best ??= { from, py, box: [from, py - half, from + label.wide, py + half] };
       taken.push(best.box);
-      drawText(pen, label.text, best.from, best.py, { color: label.one.color, halo: palette.paper, size, weight: "bold" });
+      Object.assign(label, best);
     });
+    // Those on one side of the cursor stand in the order of their curves.
+    for (const side of [labels.filter(({ from }) => from > px), labels.filter(({ from }) => from <= px)]) {
+      const heights = side.map(({ py }) => py).sort((a, b) => a - b);
+      side.forEach((label, i) => (label.py = heights[i]));
+    }
+    for (const { text, one, from, py, size } of labels) drawText(pen, text, from, py, { color: one.color, halo: palette.paper, size, weight: "bold" });
+    this.labels = labels;
   }
 
   /** How many curves run through a box.

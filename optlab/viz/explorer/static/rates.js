@@ -70,7 +70,7 @@ export class RatesPanel {
       return;
     }
     this.button.textContent = `use rate ${numberText(suggestion, 2)}`;
-    this.note.textContent = `Up to ${numberText(highest, 2)}, ${ALONE} steps lower the loss; suggested is the best rate up to half of that. Pale: one run whose rate grows, which shows the limit too late.`;
+    this.note.textContent = `Up to ${numberText(highest, 2)}, ${ALONE} steps lower the loss; suggested is the best rate up to half of that. Pale: one run whose rate grows; it shows the limit too late.`;
     this.drawChart();
   }
 
@@ -79,7 +79,7 @@ export class RatesPanel {
     const { palette, state, selected, floor } = explorer;
     const { rates, loss, ends, suggestion, highest } = found;
     const size = 13 * state.text_size;
-    const width = explorer.plot.element.clientWidth, height = Math.round(Math.max(110, explorer.plot.height - 186 * state.text_size));
+    const width = explorer.plot.element.clientWidth, height = explorer.beside.room(this.canvas);
     this.canvas.style.width = `${width}px`;
     this.canvas.style.height = `${height}px`;
     const pen = fitCanvas(this.canvas, width, height);
