@@ -11,6 +11,7 @@ from optlab.autograd.tape.base import TensorBase
 from optlab.autograd.tape.grad_mode import recording
 from optlab.autograd.tape.half_precision import halves
 from optlab.autograd.tape.nodes import InputLeaf, Leaf
+from optlab.backend.call_recorder import LiveCount
 from optlab.backend.device import get_device
 
 
@@ -105,11 +106,11 @@ def _sign(x: Any, leaves: list[Any], parts: list[Any], numbers: Any) -> bool:
     elif type(x) is dict:
         parts.append(tuple(x))
         return all([_sign(part, leaves, parts, numbers) for part in x.values()])  # noqa: C419
-    elif type(x) is float:
+    elif type(x) is float or type(x) is LiveCount:
         if numbers is None:
-            parts.append(x.hex())  # zeros of both signs, and NaN
+            parts.append(x.hex() if type(x) is float else x)  # zeros of both signs, and NaN
         else:
-            parts.append(float)
+            parts.append(type(x))
             leaves.append(x)
     elif isinstance(x, (int, str, bytes, bool, type(None))):
         parts.append((type(x), x))

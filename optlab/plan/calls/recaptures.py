@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.tape.base import TensorBase
+from optlab.backend.call_recorder import LiveCount
 from optlab.backend.user_frames import stack_level_outside
 from optlab.plan.calls.arguments import Same, arguments_by_name
 
 #: So many captures in a row that differ in one argument alone are warned of.
 MOST = 8
-_CHANGING = (np.ndarray, np.generic, TensorBase, float)
+_CHANGING = (np.ndarray, np.generic, TensorBase, float, LiveCount)
 
 
 class Recaptures:
@@ -64,8 +65,8 @@ class Recaptures:
 
 def _identity(x: Any, live: bool) -> Any:
     """Return what an argument is to the cache, but for shapes and the values of arrays."""
-    if type(x) is float and not live:
-        return x.hex()
+    if type(x) in (float, LiveCount) and not live:
+        return type(x), float(x).hex()
     if isinstance(x, _CHANGING):
         return type(x)
     if type(x) in (tuple, list):
