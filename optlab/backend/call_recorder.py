@@ -123,6 +123,25 @@ def live(read: F) -> F:
     return run  # type: ignore[return-value]
 
 
+class LiveCount(int):
+    """A whole number that may change from call to call of a captured function, as floats may.
+
+    Other whole numbers choose a plan: they are lengths, axes, modes. A step count is none of these.
+
+    Examples
+    --------
+    >>> LiveCount(3), LiveCount(3) == 3
+    (3, True)
+    """
+
+    __slots__ = ()
+
+
+def is_live(x: Any) -> bool:
+    """Return whether something stands for a number that changes from call to call of a plan."""
+    return getattr(type(x), "is_call_number", False)
+
+
 def live_setting(owner: Any, name: str) -> Any:
     """Return an attribute that may change from call to call; a plan reads it anew."""
     recorder = here.recorder

@@ -14,6 +14,7 @@ import numpy as np
 
 from optlab.autograd.tensor.tensor import Tensor
 from optlab.backend.arrays import on_host
+from optlab.backend.call_recorder import LiveCount
 
 _DEEPEST = 100
 _SURE_IN_JSON = 2**53  # exact in every reader of JSON
@@ -46,8 +47,8 @@ class Written:
         """
         if x is None or (isinstance(x, (bool, str)) and type(x) in (bool, str)):
             return x
-        if type(x) is int:
-            return x if abs(x) <= _SURE_IN_JSON else {"int": hex(x)}
+        if type(x) in (int, LiveCount):
+            return int(x) if abs(x) <= _SURE_IN_JSON else {"int": hex(x)}
         if type(x) is float:
             return x if math.isfinite(x) else {"float": repr(x)}
         if type(x) is complex:

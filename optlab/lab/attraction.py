@@ -70,7 +70,7 @@ class Basins(Rendered):
         outcome = sweeper.outcome
         sizes = [high - low for low, high in surface.domain]
         self.tolerance = tolerance * math.hypot(*sizes)
-        self.execution = "\n".join(dict.fromkeys(outcome.said))
+        self.execution = outcome.execution
         self.interrupted = outcome.interrupted
         shape = tuple(len(axis) for axis in reversed(axes))
         known = outcome.known

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from time import monotonic
 from typing import Any
 
+from optlab.backend.user_frames import stack_level_outside
+
 _WIDTH = 30
+#: Seconds that runs may take without a warning, and after how many runs or seconds one is sure.
+LONG = 60.0
+_FEW, _TRIED = 10, 1.0
 #: Seconds before a bar appears by itself in a notebook, and between two updates.
 _PATIENCE, _PAUSE = 0.5, 0.1
 
@@ -77,6 +83,57 @@ class ProgressBar:
             self._handle = self._display({"text/plain": text}, raw=True, display_id=True)
         else:
             self._handle.update({"text/plain": text}, raw=True)
+
+
+class Patience:
+    """A warning, once, that runs one after another will take long.
+
+    Parameters
+    ----------
+    total : int
+        How many runs there are.
+    label : str
+        Of what.
+    why : str
+        Why they are not one loop.
+    """
+
+    def __init__(self, total: int, label: str, why: str) -> None:
+        self.total, self.label, self.why = total, label, why
+        self._began = monotonic()
+        self._warned = False
+
+    def ended(self, count: int) -> None:
+        """Hear that so many runs have ended; warn if the others take longer than a minute."""
+        spent = monotonic() - self._began
+        if self._warned or count == self.total or (spent < _TRIED and count < _FEW):
+            return
+        left = spent / count * (self.total - count)
+        if left < LONG:
+            self._warned = count >= _FEW and spent >= _TRIED
+            return
+        self._warned = True
+        warnings.warn(
+            f"{self.total:,} runs on {self.label} go one after another, about {in_minutes(left)} "
+            f"more: {self.why}. Functions of NumPy without a branch on a value (write np.where) "
+            "and rules that are elementwise run as one loop. Ctrl-C ends it and keeps what is "
+            "done; fewer starts, settings or steps take less.",
+            UserWarning,
+            stacklevel=stack_level_outside("optlab"),
+        )
+
+
+def in_minutes(seconds: float) -> str:
+    """Return a time in words.
+
+    Examples
+    --------
+    >>> in_minutes(61), in_minutes(1500), in_minutes(9000)
+    ('61 s', '25 min', '2.5 h')
+    """
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def _notebook_display() -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 from optlab.lab.members import Group, groups_of_templates
 from optlab.lab.problems.surface import Surface
 from optlab.lab.recorded_path import FEWEST, why_general
-from optlab.lab.vectorized import EnsembleRun, replay
+from optlab.lab.vectorized import EnsembleRun, NotOnePassError, replay
 from optlab.optimizer import Optimizer
 from optlab.optimizer.step.member_program import rates_of
 from optlab.plan import CaptureError
@@ -25,6 +25,8 @@ from optlab.trace import Trace
 #: The fewest entries for which the loop pays off. 500 steps of Adam take 22 ms for a few dozen, the
 #: first one by itself not counted; by a program of floats 2.1 ms for each, by the general run 12.
 FEWEST_ON_FLOATS, FEWEST_GENERAL = 12, 4
+#: Why there is no loop for a rule. Where NumPy raises, it does so for an entry by itself, too.
+_NO_LOOP = (CaptureError, NotOnePassError, FloatingPointError, MemoryError)
 #: The most bytes of the histories of one loop.
 _LIMIT = 1 << 30
 
@@ -65,7 +67,7 @@ class SharedLoop:
             began = time.perf_counter()
             try:
                 self._run = self._replayed()
-            except Exception as error:  # noqa: BLE001 - a rule or function that no loop can run
+            except _NO_LOOP as error:
                 self.refused = f"no loop for its kind: {error}"
                 return None
             self.seconds = time.perf_counter() - began

@@ -85,7 +85,7 @@ class Sweep(SweepResults):
             for i, text in sorted(outcome.errors.items())
         }
         self.interrupted = outcome.interrupted
-        self._said = list(dict.fromkeys(outcome.said))
+        self._execution = outcome.execution
 
     def _shaped(self, array: np.ndarray) -> np.ndarray:
         return array.reshape(self._swept + array.shape[1:])
@@ -100,7 +100,7 @@ class Sweep(SweepResults):
         >>> print(ol.sweep("booth", ol.optimizer.Lamb, {"learning_rate": [0.1]}, steps=5).execution)
         1 cell one after another: Lamb needs each parameter by itself
         """
-        return "\n".join(self._said)
+        return self._execution
 
     def _replayed(self) -> EnsembleRun:
         """Return the histories, replayed when they are first read."""

@@ -21,16 +21,28 @@ import ctypes
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from optlab.backend.arrays import owner_of
+from optlab.plan.kernel_steps import (
+    Bounded,
+    Elementwise,
+    Finite,
+    LargestOfRows,
+    Picked,
+    Step,
+    SumOfAll,
+    SumOfRows,
+    TakenRows,
+    by_numpy,
+)
 from optlab.plan.numba_cache import Kernel, kernel_of
 from optlab.plan.numba_codegen import Lines, NoLoopError, Number
 from optlab.plan.numba_fusion import joined_axes
 from optlab.plan.numba_kernels import peculiar, same_bits
-from optlab.plan.plan import Instruction, Place
+from optlab.plan.plan import Place
 
 #: The memory of arrays of these dtypes, as numba calls it.
 _KINDS = {np.dtype(kind): kind for kind in ("float32", "float64", "int32", "int64")}
@@ -47,112 +59,6 @@ _LONGEST_SUM = 8 * _PAIRWISE
 _MOST_PAIRS = 8
 #: Runs on special values, and how many have to be without a value that is not finite.
 _TRIALS, _FEWEST = 12, 2
-
-
-class Elementwise(NamedTuple):
-    """A ufunc, `np.where` or `np.clip` of arrays and numbers."""
-
-    instruction: Instruction
-
-    @property
-    def reads(self) -> list[Place]:
-        """The places that it reads."""
-        return [x for x in self.instruction.arguments if isinstance(x, Place)]
-
-    @property
-    def result(self) -> Place:
-        """The place that it writes."""
-        return self.instruction.result
-
-
-class SumOfRows(NamedTuple):
-    """``np.add.reduce(x, axis=0)`` of a matrix: its rows, one after another."""
-
-    x: Place
-    result: Place
-
-    @property
-    def reads(self) -> list[Place]:
-        """The places that it reads."""
-        return [self.x]
-
-
-class SumOfAll(NamedTuple):
-    """``np.add.reduce(x)`` of a vector, pairwise."""
-
-    x: Place
-    result: Place
-
-    @property
-    def reads(self) -> list[Place]:
-        """The places that it reads."""
-        return [self.x]
-
-
-class LargestOfRows(NamedTuple):
-    """``np.maximum.reduce(x, axis=1)`` of a matrix."""
-
-    x: Place
-    result: Place
-
-    @property
-    def reads(self) -> list[Place]:
-        """The places that it reads."""
-        return [self.x]
-
-
-class Picked(NamedTuple):
-    """``x[np.arange(n), chosen]`` of a matrix."""
-
-    x: Place
-    chosen: Place
-    result: Place
-
-    @property
-    def reads(self) -> list[Place]:
-        """The places that it reads."""
-        return [self.x, self.chosen]
-
-
-class TakenRows(NamedTuple):
-    """``np.take(x, chosen, axis=0)`` of a matrix, by a vector."""
-
-    x: Place
-    chosen: Place
-    result: Place
-
-    @property
-    def reads(self) -> list[Place]:
-        """The places that it reads."""
-        return [self.x, self.chosen]
-
-
-class Bounded(NamedTuple):
-    """A copy of integers, all of which have to be 0 ... `size` - 1."""
-
-    x: Place
-    size: int
-    result: Place
-
-    @property
-    def reads(self) -> list[Place]:
-        """The places that it reads."""
-        return [self.x]
-
-
-class Finite(NamedTuple):
-    """Nothing is computed: all elements have to be finite."""
-
-    x: Place
-    result: None = None
-
-    @property
-    def reads(self) -> list[Place]:
-        """The places that it reads."""
-        return [self.x]
-
-
-Step = Elementwise | SumOfRows | SumOfAll | LargestOfRows | Picked | TakenRows | Bounded | Finite
 
 
 def _sum_starts_negative() -> bool:
@@ -198,6 +104,7 @@ class StepKernel:
 
     Examples
     --------
+    >>> from optlab.plan.plan import Instruction
     >>> x, wide, y = map(Place, range(3))
     >>> float32 = np.dtype("float32")
     >>> twice = Instruction("mul", np.multiply, (x, 2.0), (), wide, (2, 3), float32)
@@ -532,7 +439,7 @@ class StepKernel:
                 continue
             with np.errstate(all="ignore"):
                 for step in self.steps:
-                    _by_numpy(step, theirs)
+                    by_numpy(step, theirs)
             for place in self._stored & self.arrays.keys():
                 x, y = ours[place], theirs[place]
                 same = same_bits(x, y) if x.dtype in _FLOATS else np.array_equal(x, y)
@@ -608,28 +515,3 @@ def _start(array: Any) -> int:
 
 def _overlap(a: Any, b: Any) -> bool:
     return bool(np.may_share_memory(a, b))
-
-
-def _by_numpy(step: Step, arrays: dict[Place, Any]) -> None:
-    """Run a step by NumPy."""
-    if isinstance(step, Finite):
-        return
-    x = [arrays[p] for p in step.reads]
-    if isinstance(step, Elementwise):
-        one = step.instruction
-        value = one.function(  # type: ignore[misc]
-            *[arrays[a] if isinstance(a, Place) else a for a in one.arguments]
-        )
-    elif isinstance(step, SumOfRows):
-        value = np.add.reduce(x[0], axis=0)
-    elif isinstance(step, SumOfAll):
-        value = np.add.reduce(x[0])
-    elif isinstance(step, LargestOfRows):
-        value = np.maximum.reduce(x[0], axis=1).reshape(arrays[step.result].shape)
-    elif isinstance(step, Picked):
-        value = x[0][np.arange(len(x[1])), x[1]]
-    elif isinstance(step, TakenRows):
-        value = np.take(x[0], x[1], 0)
-    else:
-        value = x[0].reshape(arrays[step.result].shape)
-    arrays[step.result][...] = value

@@ -67,6 +67,26 @@ def test_a_curve_and_a_rule_that_runs_by_itself() -> None:
     np.testing.assert_array_equal(alone.final_point[2, 1], race["run"].parameters["point"][-1])
 
 
+def with_a_branch(x: Any, y: Any) -> Any:
+    return x * x + y * y if x > 0 else x * x + 2 * y * y
+
+
+def test_runs_that_take_long_one_after_another_are_warned_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("optlab.lab.progress.LONG", 0.0)
+    with pytest.warns(UserWarning, match=r"16 runs .* one after another.*np\.where") as warned:
+        found = ol.basins(with_a_branch, O.SGD(0.1), grid=4, steps=3)
+    assert len(warned) == 1
+    assert warned[0].filename == __file__
+    assert found.execution.startswith("16 cells one after another: ")
+
+
+def test_short_runs_are_not_warned_of(recwarn: pytest.WarningsRecorder) -> None:
+    ol.basins(with_a_branch, O.SGD(0.1), grid=4, steps=3)
+    assert not recwarn.list
+
+
 @pytest.mark.parametrize("schedule", [True, False])
 def test_schedules_and_wrappers(schedule: bool) -> None:
     rate: Any = O.lr.StepDecay(0.02, step_size=10) if schedule else 0.01

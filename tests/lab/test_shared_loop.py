@@ -147,3 +147,25 @@ def test_few_entries_and_short_races_have_no_loop(monkeypatch: pytest.MonkeyPatc
     assert set(race.execution.values()) == {"as a program of floats"}
     race = ol.compare("rosenbrock", entries, steps=5)
     assert set(race.execution.values()) == {"step by step: fewer than 100 steps"}
+
+
+def test_a_fault_of_the_loop_is_not_taken_for_a_rule_without_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(*args: Any) -> Any:
+        raise AttributeError("a fault of ours")
+
+    monkeypatch.setattr(shared_loop, "replay", broken)
+    entries = {str(rate): O.SGD(rate / 1000) for rate in RATES}
+    with pytest.warns(ol.lab.RaceWarning, match="AttributeError: a fault of ours"):
+        race = ol.compare("rosenbrock", entries, steps=STEPS)
+    first, *others = race.traces.values()
+    assert first.error is None
+    assert all(isinstance(trace.error, AttributeError) for trace in others)
+
+
+def test_floating_point_errors_are_those_of_single_runs() -> None:
+    entries = {str(rate): O.SGD(rate) for rate in (1e-3, 0.002, 1e150, 1e250)}
+    with np.errstate(all="raise"):
+        race = ol.compare("rosenbrock", entries, steps=STEPS)
+    assert [trace.stopped is None for trace in race.traces.values()] == [True, True, False, False]

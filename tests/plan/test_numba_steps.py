@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optlab.plan.numba_codegen import NoLoopError
-from optlab.plan.numba_steps import (
+from optlab.plan.kernel_steps import (
     Bounded,
     Elementwise,
     Finite,
     LargestOfRows,
     Picked,
-    StepKernel,
     SumOfAll,
     SumOfRows,
     TakenRows,
 )
+from optlab.plan.numba_codegen import NoLoopError
+from optlab.plan.numba_steps import StepKernel
 from optlab.plan.plan import Instruction, Place
 
 pytest.importorskip("numba")

@@ -23,7 +23,7 @@ class Outcome:
     errors : dict of int to str
         What members raised.
     said : list of str
-        How the groups ran, and why.
+        What else there is to say of how the cells ran.
     interrupted : bool
     """
 
@@ -35,6 +35,41 @@ class Outcome:
         self.errors: dict[int, str] = {}
         self.said: list[str] = []
         self.interrupted = False
+        #: How many cells of each group ran in a way: as loops over so many steps, or by themselves.
+        self._ways: dict[tuple[int | None, str], list[int]] = {}
+
+    def ran(self, count: int, why: str, loop: int | None = None) -> None:
+        """Remember how the cells of a group ran.
+
+        Parameters
+        ----------
+        count : int
+        why : str
+        loop : int, optional
+            As one loop over so many steps; else one after another.
+        """
+        self._ways.setdefault((loop, why), []).append(count)
+
+    @property
+    def execution(self) -> str:
+        """How the cells ran, and why; a line for each way.
+
+        Examples
+        --------
+        >>> outcome = Outcome(30, 2)
+        >>> for count in (10, 10):
+        ...     outcome.ran(count, "by NumPy", loop=500)
+        >>> outcome.ran(10, "a branch on a value")
+        >>> print(outcome.execution)
+        20 cells in 2 loops over 500 steps: by NumPy
+        10 cells one after another: a branch on a value
+        """
+        lines = []
+        for (loop, why), counts in self._ways.items():
+            loops = "one loop" if len(counts) == 1 else f"{len(counts)} loops"
+            how = "one after another" if loop is None else f"in {loops} over {loop} steps"
+            lines.append(f"{cells(sum(counts))} {how}: {why}")
+        return "\n".join([*lines, *dict.fromkeys(self.said)])
 
     @property
     def status(self) -> np.ndarray:
@@ -42,3 +77,14 @@ class Outcome:
         found = np.where(self.stopped >= 0, DIVERGED, DONE)
         found[list(self.errors)] = RAISED
         return np.where(self.known, found, MISSING)
+
+
+def cells(count: int) -> str:
+    """Return a number of cells in words.
+
+    Examples
+    --------
+    >>> cells(1), cells(20)
+    ('1 cell', '20 cells')
+    """
+    return f"{count} cell{'s' * (count != 1)}"

@@ -14,7 +14,8 @@ from optlab.lab.cell_store import OPEN, Quantity, SweepStore, mapped
 from optlab.lab.compare import RaceWarning, compare
 from optlab.lab.members import Group
 from optlab.lab.problems.surface import Surface
-from optlab.lab.sweeps.outcome import Outcome
+from optlab.lab.progress import Patience
+from optlab.lab.sweeps.outcome import Outcome, cells
 from optlab.lab.vectorized import EnsembleRun, replay
 from optlab.optimizer.rule.declaration import is_built_in
 from optlab.optimizer.step.member_program import MemberProgram
@@ -129,9 +130,9 @@ class Sweeper:
             found.loss[:], found.point[:] = store.read("loss"), store.read("point")
             found.stopped[:] = np.where(found.known, store.read("stopped"), -1)
             found.errors.update(store.errors())
-        again = f", {_members(done)} of them by an earlier call" if done else ""
+        again = f", {cells(done)} of them by an earlier call" if done else ""
         found.said.append(
-            f"{_members(self.members)} one after another into {store.path}{again}; histories are "
+            f"{cells(self.members)} one after another into {store.path}{again}; histories are "
             "replayed when they are read"
         )
         if len(found.errors) == self.members:
@@ -209,10 +210,7 @@ class Sweeper:
             found.known[own] = True
             report(int(found.known.sum()))
         self._programs.append((group, made))
-        found.said.append(
-            f"{_members(count)} in one loop over {self.steps} steps: {how}; histories are replayed "
-            "when they are read"
-        )
+        found.ran(count, f"{how}; histories are replayed when they are read", loop=self.steps)
         return True
 
     def _values(self, points: np.ndarray) -> np.ndarray:
@@ -256,9 +254,11 @@ class Sweeper:
         found, steps = self.outcome, self.steps
         run = EnsembleRun(len(tasks), steps, self.surface.dimension)
         self._separate.append((group.numbers, run))
-        found.said.append(f"{_members(len(tasks))} one after another: {why}")
+        found.ran(len(tasks), why)
         failed: list[BaseException] = []
+        patience = Patience(len(tasks), self.surface.title, why)
         for k, (trace, final, stopped, error) in enumerate(results):
+            patience.ended(k + 1)
             i = group.numbers[k]
             if error is not None:
                 failed.append(error)
@@ -358,10 +358,6 @@ def _outside(points: np.ndarray, targets: np.ndarray, distance: float) -> np.nda
     for d in range(1, apart.shape[-1]):
         square = square + apart[..., d] * apart[..., d]
     return ~(square <= distance * distance)
-
-
-def _members(count: int) -> str:
-    return f"{count} cell{'s' * (count != 1)}"
 
 
 def _run_member(task: Any) -> tuple[Any, float, int, BaseException | None]:

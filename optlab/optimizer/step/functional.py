@@ -18,6 +18,7 @@ from optlab.autograd import pytrees
 from optlab.autograd.tape.row_sparse import RowSparse
 from optlab.autograd.tensor.tensor import Tensor, raw
 from optlab.backend.arrays import as_array, copied, unwrapped
+from optlab.backend.call_recorder import LiveCount, here, is_live
 from optlab.backend.dtypes import is_floating
 from optlab.backend.ensemble import EnsembleArray, EnsembleError
 from optlab.nn.base.parameter import Parameter
@@ -223,6 +224,8 @@ def number_of(value: Any, check: Callable[[Any], Any]) -> Any:
 
     `check` is called with each number, and returns it or raises.
     """
+    if is_live(value):
+        return here.recorder.of_numbers("setting", check, value)
     if not is_traced(value):
         return check(value)
     if value.size != 1:
@@ -239,6 +242,8 @@ def is_traced(value: Any) -> bool:
 
 def count_of(value: Any, what: str) -> int:
     """Return a count of a state, which `vmap` or a file may have made an array."""
+    if is_live(value):
+        return value  # type: ignore[no-any-return]
     data = raw(value)
     while isinstance(data, EnsembleArray):
         data = data.members
@@ -257,6 +262,19 @@ def count_of(value: Any, what: str) -> int:
             "functional_init or the last functional_step gave."
         )
     return int(one)
+
+
+def next_count(count: int, moved: bool) -> int:
+    """Return a step count after a step, as a number that a captured call may be given anew."""
+    if is_live(count):
+        return here.recorder.of_numbers(  # type: ignore[no-any-return]
+            "next_count", _counted, count, int(moved)
+        )
+    return _counted(count, moved)
+
+
+def _counted(count: int, moved: bool) -> LiveCount:
+    return LiveCount(count + moved)
 
 
 def memory_number(value: Any) -> Any:

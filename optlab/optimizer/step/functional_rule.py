@@ -6,6 +6,7 @@ were given as arrays.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ import numpy as np
 
 from optlab.autograd.tensor.tensor import Tensor, raw
 from optlab.backend.arrays import unwrapped
+from optlab.backend.call_recorder import LiveCount, is_live
 from optlab.backend.ensemble import EnsembleArray, EnsembleError
 from optlab.backend.random import Key, next_key
 from optlab.nn.base.parameter import Parameter
@@ -36,9 +38,11 @@ from optlab.optimizer.step.functional import (
     entry,
     handed,
     is_traced,
+    next_count,
     number_of,
 )
 from optlab.optimizer.step.functional_match import correspondence, refuse_unknown_keys
+from optlab.optimizer.step.live_scalars import live_scalars
 from optlab.optimizer.step.not_finite import functional_results_are_finite, refuse_skip_of_members
 
 
@@ -64,7 +68,7 @@ def rule_start(optimizer: Any, leaves: Leaves, values: list[Any], named: dict[st
             columns.setdefault(name, []).append(_first_slot(p, start))
     count = len(values)
     state: State = {
-        "t": leaves.build([0] * count),
+        "t": leaves.build([LiveCount(0) for _ in range(count)]),
         "slots": {name: leaves.build(column) for name, column in columns.items()},
     }
     if optimizer.draws:
@@ -113,7 +117,7 @@ def rule_take(
         ):
             return list(values), dict(state), [False] * len(values)
     state = {
-        "t": leaves.build([t + m for t, m in zip(counts, moved, strict=True)]),
+        "t": leaves.build([next_count(t, m) for t, m in zip(counts, moved, strict=True)]),
         "slots": {name: leaves.given_back([one[name] for one in made]) for name in slots[0]},
     }
     if key is not None:
@@ -448,6 +452,11 @@ def _scalars(
 ) -> Scalars:
     """Return the scalars of step t: Python numbers, or traced ones."""
     h = settings.h
+    if is_live(t):
+        found = None if key is not None or _has_traced(h) else live_scalars(optimizer, t, h)
+        if found is not None:
+            return Scalars(**found)
+        t = operator.index(t)  # a plan for every count
     if _has_traced(h):
         for name, x in list(vars(h).items()):
             if isinstance(x, PerMember):

@@ -144,7 +144,8 @@ def same(a: Any, b: Any) -> bool:
     if isinstance(a, TensorBase):
         return False
     if isinstance(a, Callable) and hasattr(a, "__code__"):  # type: ignore[arg-type]
-        return a.__code__ is b.__code__ and same(_held(a), _held(b))
+        bound = same(getattr(a, "__self__", None), getattr(b, "__self__", None))
+        return bound and a.__code__ is b.__code__ and same(_held(a), _held(b))
     try:
         return bool(a == b)
     except Exception:  # noqa: BLE001  # of any class

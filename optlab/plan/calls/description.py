@@ -11,6 +11,7 @@ import numpy as np
 
 from optlab.autograd.tape.base import TensorBase
 from optlab.autograd.tape.nodes import Leaf
+from optlab.backend.call_recorder import LiveCount
 from optlab.backend.display import renderer
 from optlab.backend.memory.sizes import in_words
 from optlab.plan.calls.entries import Entry, OfTensor
@@ -277,7 +278,7 @@ def names_of_inputs(
 def _name_inputs(x: Any, name: str, found: list[str], numbers: bool) -> None:
     if isinstance(x, (TensorBase, np.ndarray)):
         found.append(name)
-    elif isinstance(x, np.generic) or type(x) is float:
+    elif isinstance(x, np.generic) or type(x) in (float, LiveCount):
         found += [name] if numbers else []
     elif isinstance(x, dict):
         for key, part in x.items():

@@ -8,18 +8,16 @@ what they were, and a call that changes one of them cannot be repeated by a plan
 from __future__ import annotations
 
 import argparse
-import array
 import dis
 import functools
 import inspect
-import keyword
+import io
+import os
 import sys
 import threading
 import types
-import weakref
 from collections import ChainMap, UserDict, UserList, deque
 from collections.abc import Callable, Iterable, Sequence
-from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -27,14 +25,35 @@ import numpy as np
 from optlab.autograd.tape.base import TensorBase
 from optlab.autograd.tape.constants import checksum_of
 from optlab.backend.user_frames import location
+from optlab.plan.calls.arguments import arguments_by_name
+from optlab.plan.calls.packages import ENGINES, is_installed, of_library, package_of
+from optlab.plan.calls.watched_values import (
+    MISSING,
+    READ_AS,
+    SIMPLE,
+    Parts,
+    elements,
+    fingerprint,
+    identity_check,
+    is_attribute,
+    is_reader,
+    names_of,
+    now,
+    position,
+    put_back,
+    read_slot,
+    same,
+    state_of_iterator,
+    sublayers,
+)
 
-_SIMPLE = (int, float, complex, str, bytes, bool, type(None))
 #: The most objects that are looked at. A function that reads more from outside is refused.
 MOST = 20_000
-_MISSING: Any = object()
 _CONTAINERS = (list, tuple, set, frozenset, deque)
 #: Classes of Python's library that hold what users put into them, as attributes.
 _HOLDERS = (argparse.Namespace, UserDict, UserList, ChainMap, threading.local)
+#: Packages of whose objects the same is true.
+_HOLDING_PACKAGES = ("configparser", "numpy", "scipy")
 
 
 #: Names in code that do something to arrays without a recording's knowledge.
@@ -46,6 +65,8 @@ _UNSEEN = {
 
 #: Functions that read names which code does not show.
 _DYNAMIC = ("globals", "eval", "exec")
+#: Functions that read the environment.
+_OF_ENVIRONMENT = frozenset(["getenv", "getenvb"])
 
 
 class Guards:
@@ -64,6 +85,8 @@ class Guards:
         self._states: list[tuple[Callable[[], Any], Any, str]] = []
         self._seen: dict[int, Any] = {}
         self._arrays: dict[int, Any] = {}
+        #: What plain arrays held before the call, and what they are called.
+        self._before: dict[int, tuple[bytes, str]] = {}
         self._codes: list[types.CodeType] = []
         #: The Tensors that it reads from outside, and others that it could read.
         self.tensors: list[Any] = []
@@ -73,9 +96,10 @@ class Guards:
         self._ours: list[Any] = []
         #: Whether there is more than what is looked at.
         self.incomplete = False
-        self._walk([f, *args, *kwargs.values()])
+        named = arguments_by_name(f, args, kwargs)
+        self._walk([(f, ""), *((x, f"the argument '{name}'") for name, x in named.items())])
         for _ in range(3):  # functions of a module may read another
-            self._walk([x for x, _ in self._read_names()])
+            self._walk(self._read_names())
         self.renew()
         self._states = [(read, read(), name) for read, _, name in self._states]
 
@@ -96,28 +120,26 @@ class Guards:
     def renew(self) -> None:
         """Take what is now as what has to hold."""
         self._held = [
-            (holder, key, _now(holder, key), name) for holder, key, name in self._slots.values()
+            (holder, key, now(holder, key), name) for holder, key, name in self._slots.values()
         ]
         self._in_dicts: list[tuple[dict[Any, Any], Any, Any]] = []
         self._elsewhere: list[tuple[Any, Any, Any]] = []
         for holder, key, expected, _ in self._held:
             simple = (
-                isinstance(holder, dict)
-                and not _is_reader(key)
-                and not isinstance(expected, _Parts)
+                isinstance(holder, dict) and not is_reader(key) and not isinstance(expected, Parts)
             )
             (self._in_dicts if simple else self._elsewhere).append((holder, key, expected))
         self._write_check()
 
     def _write_check(self) -> None:
         """Make the check that holds in nearly every call: whether all are the same objects."""
-        named = [slot for slot in self._elsewhere if _is_attribute(*slot)]
+        named = [slot for slot in self._elsewhere if is_attribute(*slot)]
         self._others = [slot for slot in self._elsewhere if not any(slot is x for x in named)]
-        self._unchanged = _identity_check(self._in_dicts, named, self._nodes)
+        self._unchanged = identity_check(self._in_dicts, named, self._nodes)
 
     def forget(self) -> None:
         """Let go of what only the capture needed: arguments among it."""
-        self._seen, self._states, self.tensors = {}, [], []
+        self._seen, self._states, self._before, self.tensors = {}, [], {}, []
 
     def watch_contents(self, largest: int | None = None) -> None:
         """Let the contents of plain arrays count: what NumPy computes from them is a constant."""
@@ -144,29 +166,36 @@ class Guards:
                 if tensor.node is not node:
                     return False
             for holder, key, expected in self._in_dicts:
-                if not _same(holder.get(key, _MISSING), expected):
+                if not same(holder.get(key, MISSING), expected):
                     return False
             others = self._elsewhere
         for holder, key, expected in others:
-            if not _same(_now(holder, key), expected):
+            if not same(now(holder, key), expected):
                 return False
         return all([checksum_of(x) == before for x, before in self._contents])  # noqa: C419
 
     def changed(self) -> str:
         """Return the name of what has changed, and a line that changes it; empty if nothing has."""
         for holder, key, expected, name in self._held:
-            if not _same(_now(holder, key), expected):
+            if not same(now(holder, key), expected):
                 return f"{name} ({self.line_of(name)})"
         for read, before, name in self._states:
             if read() != before:
                 return f"{name} ({self.line_of(name)})"
         return ""
 
+    def written(self) -> tuple[Any, str] | None:
+        """Return a plain array that has been written to, and its name; None if none has."""
+        for number, (before, name) in self._before.items():
+            if checksum_of(self._arrays[number]) != before:
+                return self._arrays[number], name
+        return None
+
     def restore(self) -> None:
         """Put back what has changed: names, attributes, entries of lists and dicts."""
         for holder, key, expected, _ in self._held:
-            if not _same(_now(holder, key), expected):
-                _put_back(holder, key, expected)
+            if not same(now(holder, key), expected):
+                put_back(holder, key, expected)
 
     def line_of(self, name: str = "") -> str:
         """Return the location of the code that writes a name, or else reads it."""
@@ -196,11 +225,11 @@ class Guards:
 
     # What a function reads ----------------------------------------------------------------------
 
-    def _walk(self, roots: list[Any]) -> None:
-        waiting = deque([(x, "") for x in roots])
+    def _walk(self, roots: list[tuple[Any, str]]) -> None:
+        waiting = deque(roots)
         while waiting and len(self._seen) < MOST:
             x, name = waiting.popleft()
-            if id(x) in self._seen or isinstance(x, (*_SIMPLE, np.generic)):
+            if id(x) in self._seen or isinstance(x, (*SIMPLE, np.generic)):
                 continue
             self._seen[id(x)] = x
             waiting.extend(self._parts_of(x, name))
@@ -213,7 +242,7 @@ class Guards:
             hooks = getattr(x.node, "hooks", None) or ()
             return [(c.cell_contents, "a hook") for f in hooks for c in f.__closure__ or ()]
         if isinstance(x, type):
-            return [] if _of_library(x.__module__) else self._of_types(x.__mro__, None)
+            return self._of_types(x.__mro__, None)
         if isinstance(x, functools.partial):
             return [(part, name) for part in (x.func, x.args, x.keywords)]
         if isinstance(x, types.ModuleType):
@@ -224,24 +253,21 @@ class Guards:
             return [(x.__func__, name)]
         if isinstance(x, np.ndarray):
             if x.dtype.hasobject:
-                self._state(lambda: _elements(x), name or "an array")
-                self._add(x, _elements, name or "an array")
+                self._add(x, elements, name or "an array")
                 return [(part, name) for part in x.ravel().tolist()]
             self._arrays[id(x)] = x
-            self._state(lambda: checksum_of(x), name or "an array")
+            self._before[id(x)] = (checksum_of(x), name or "an array")
             return []
         if isinstance(x, types.FunctionType):
-            return [] if _of_library(x.__module__) else self._of_function(x)
+            return [] if of_library(x.__module__) else self._of_function(x)
         if isinstance(x, types.MethodType):
             return [(x.__self__, name), (x.__func__, name)]
         if isinstance(x, _CONTAINERS):
             if not isinstance(x, (tuple, frozenset)):
-                self._state(lambda: _Parts(x), name or f"a {type(x).__name__}")
-                self._add(x, _Parts, name or f"a {type(x).__name__}")
+                self._add(x, Parts, name or f"a {type(x).__name__}")
             found = [(part, name) for part in x]
             return found + (self._of_attributes(x, vars(x)) if hasattr(x, "__dict__") else [])
         if isinstance(x, dict):
-            self._state(lambda: (_Parts(x), _Parts(x.values())), name or "a dict")
             self._add(x, tuple, name or "a dict")
             for key in x:
                 self._add(x, key, name)
@@ -253,8 +279,11 @@ class Guards:
         if isinstance(x, types.GeneratorType):
             self._state(lambda: x.gi_frame and x.gi_frame.f_lasti, name or "a generator")
             return []
+        if isinstance(x, io.IOBase):
+            self._state(lambda: position(x), name or "a file")
+            return []
         if hasattr(type(x), "__next__"):
-            self._state(lambda: _state_of_iterator(x), name or "an iterator")
+            self._state(lambda: state_of_iterator(x), name or "an iterator")
             return []
         inner = inspect.getattr_static(x, "__wrapped__", None)
         if isinstance(inner, types.FunctionType):
@@ -267,7 +296,7 @@ class Guards:
             if hooks is not None:
                 found += self._of_attributes(hooks, vars(hooks))
             if any(hasattr(type(part), "guarded") for part in attributes.values()):
-                self._add(x, _sublayers, f"the layers of {type(x).__name__}")  # it may go over all
+                self._add(x, sublayers, f"the layers of {type(x).__name__}")  # it may go over all
             for key in ("forward", "_hooks"):
                 self._add(vars(x), key, f"{type(x).__name__}.{key}")
             self._add(x, "training", f"{type(x).__name__}.training")
@@ -275,16 +304,16 @@ class Guards:
         if any(one.__module__.partition(".")[0] == "optlab" for one in type(x).__mro__):
             self._ours.append(x)
             return [(x.hook, "a hook")] if hasattr(x, "hook") else []
-        for kind, read in _READ_AS.items():
+        if _is_opaque(x):
+            self._add(x, fingerprint, name or f"a {type(x).__name__}")
+            return []
+        for kind, read in READ_AS.items():
             if isinstance(x, kind):
-                self._state(functools.partial(read, x), name or f"a {kind.__name__}")
                 self._add(x, read, name or f"a {kind.__name__}")
                 return [(part, name) for part in read(x).parts]
-        if isinstance(x, _HOLDERS):
-            # A new attribute counts, too.
-            self._state(lambda: _names(x), name or f"a {type(x).__name__}")
-            self._add(x, _names, name or f"a {type(x).__name__}")
-        elif _of_library(type(x).__module__):
+        if isinstance(x, _HOLDERS) or (_package(type(x)) in _HOLDING_PACKAGES and _has_dict(x)):
+            self._add(x, names_of, name or f"a {type(x).__name__}")  # a new attribute counts
+        elif of_library(type(x).__module__):
             return []
         own = getattr(x, "__dict__", None)
         found = self._of_attributes(x, own) if isinstance(own, dict) else []
@@ -295,24 +324,27 @@ class Guards:
         return found + self._of_class(x)
 
     def _of_module(self, module: types.ModuleType) -> list[tuple[Any, str]]:
-        """Guard the names of a module of the user that code may read."""
-        if _of_library(module.__name__):
-            return []
-        self._modules.append(module)
+        """Let names of a module count that code may read; not those of the engine and NumPy."""
+        if package_of(module.__name__) not in ENGINES:
+            self._modules.append(module)
         return []
 
     def _read_names(self) -> list[tuple[Any, str]]:
-        """Guard what code names of modules of the user, and of objects of the engine."""
+        """Guard what code names of modules, and of objects of the engine."""
         names = {name for code in self._codes for name in code.co_names}
-        found = []
+        found: list[tuple[Any, str]] = []
+        if not names.isdisjoint(_OF_ENVIRONMENT):
+            found.append((os.environ, "os.environ"))
         for module in self._modules:
             for name in names & vars(module).keys():
+                if vars(module)[name] is sys.modules:
+                    continue  # every import changes it
                 what = f"{module.__name__}.{name}"
                 self._add(vars(module), name, what)
                 found.append((vars(module)[name], what))
         for x in self._ours:
             for name in names & getattr(x, "__dict__", {}).keys():
-                if isinstance(vars(x)[name], _SIMPLE):
+                if isinstance(vars(x)[name], SIMPLE):
                     self._add(vars(x), name, f"{type(x).__name__}.{name}")
         return found
 
@@ -329,25 +361,33 @@ class Guards:
         for cell, name in zip(f.__closure__ or (), f.__code__.co_freevars, strict=True):
             what = f"the variable '{name}'"
             self._add(cell, "cell_contents", what)
-            found.append((_get(cell, "cell_contents"), what))
+            found.append((read_slot(cell, "cell_contents"), what))
         for code in _codes(f.__code__):
             self._codes.append(code)
             names = set(code.co_names)
             if not names.isdisjoint(_DYNAMIC) and _reads_any_name(code):
                 names |= f.__globals__.keys()
+            built_in: dict[str, Any] = f.__builtins__  # type: ignore[attr-defined]
             for name in names:
+                what = f"the global variable '{name}'"
                 if name in f.__globals__:
                     value = f.__globals__[name]
-                    what = f"the global variable '{name}'"
-                    if not isinstance(value, types.ModuleType) or not _of_library(name):
+                    if not isinstance(value, types.ModuleType) or not of_library(name):
                         self._add(f.__globals__, name, what)
                     found.append((value, what))
+                elif name in built_in:
+                    self._add(f.__globals__, name, what)  # a global variable would hide it
+                    self._add(built_in, name, what)
+                    found.append((built_in[name], what))
         self._add(f, "__defaults__", "a default")
         self._add(f, "__kwdefaults__", "a default")
         for key in vars(f):
             self._add(vars(f), key, f"{f.__name__}.{key}")
         defaults = (*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values(), *vars(f).values())
-        return found + [(x, "a default") for x in defaults]
+        found += [(x, "a default") for x in defaults]
+        if is_installed(f.__module__):  # it is not read further: a package may be large
+            return [(x, name) for x, name in found if not _is_code_of_installed(x)]
+        return found
 
     def _of_class(self, x: Any) -> list[tuple[Any, str]]:
         return self._of_types(type(x).__mro__, x)
@@ -356,7 +396,7 @@ class Guards:
         found: list[tuple[Any, str]] = []
         before: list[type] = []
         for one in types_of:
-            if not _of_library(one.__module__):
+            if not _is_foreign(one, types_of):
                 for name, value in vars(one).items():
                     if not name.startswith("__") and hasattr(x, "__dict__"):
                         self._add(vars(x), name, f"{one.__name__}.{name}")
@@ -383,73 +423,6 @@ class Guards:
         self._states.append((read, None, name))
 
 
-def _is_attribute(holder: Any, key: Any, expected: Any) -> bool:
-    """Return whether ``holder.key`` is what is compared."""
-    return (
-        isinstance(key, str)
-        and key.isidentifier()
-        and not keyword.iskeyword(key)
-        and not isinstance(holder, (dict, type))
-        and expected is not _MISSING
-        and _get(holder, key) is expected
-    )
-
-
-def _identity_check(
-    slots: Sequence[tuple[dict[Any, Any], Any, Any]],
-    attributes: Sequence[tuple[Any, str, Any]],
-    nodes: Sequence[tuple[Any, Any]],
-) -> Callable[[], bool]:
-    """Return a function that tells whether all values are the objects that they were.
-
-    As one expression it takes a third of the time of a loop.
-
-    Parameters
-    ----------
-    slots : sequence of (dict, key, value)
-    attributes : sequence of (object, name, value)
-    nodes : sequence of (Tensor, node)
-    """
-    scope: dict[str, Any] = {}
-    terms = ["True"]
-    for i, (holder, key, expected) in enumerate(slots):
-        scope |= {f"d{i}": holder, f"k{i}": key, f"e{i}": expected}
-        terms.append(f"k{i} not in d{i}" if expected is _MISSING else f"d{i}[k{i}] is e{i}")
-    for i, (holder, name, expected) in enumerate(attributes):
-        scope |= {f"h{i}": holder, f"a{i}": expected}
-        terms.append(f"h{i}.{name} is a{i}")
-    for i, (tensor, node) in enumerate(nodes):
-        scope |= {f"t{i}": tensor, f"n{i}": node}
-        terms.append(f"t{i}.node is n{i}")
-    source = f"lambda: {' and '.join(terms)}"
-    return eval(compile(source, "<optlab guards>", "eval"), scope)  # type: ignore[no-any-return]
-
-
-class _Parts:
-    """The parts of a list, or the keys of a dict; equal to the same objects in the same order."""
-
-    __slots__ = ("parts",)
-
-    def __init__(self, x: Any) -> None:
-        self.parts = list(x)
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, _Parts)
-            and len(self.parts) == len(other.parts)
-            and all(map(_same, self.parts, other.parts))
-        )
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-def _state_of_iterator(x: Any) -> str:
-    try:
-        return repr(x.__reduce__()[1:])
-    except Exception:  # noqa: BLE001  # of any class
-        return ""
-
-
 def _reads_any_name(code: types.CodeType) -> bool:
     """Return whether code calls a function that reads names which the code does not show."""
     return any(
@@ -463,123 +436,39 @@ def _codes(code: types.CodeType) -> list[types.CodeType]:
     return [code, *inner]
 
 
-def _get(holder: Any, key: Any) -> Any:
-    if key is _Parts or key is tuple:
-        return _Parts(holder)
-    if _is_reader(key):
-        return key(holder)
-    if isinstance(holder, type):
-        return vars(holder).get(key, _MISSING)
-    if isinstance(holder, dict):
-        return dict.get(holder, key, _MISSING)
-    try:
-        return getattr(holder, key, _MISSING)
-    except ValueError:  # an empty cell
-        return _MISSING
+def _package(cls: type) -> str:
+    """Return the package of a class."""
+    return package_of(cls.__module__)
 
 
-def _sublayers(x: Any) -> tuple[Any, ...]:
-    """Return the sublayers that a layer has as attributes, in order."""
-    return tuple([part for part in vars(x).values() if hasattr(type(part), "guarded")])
+def _has_dict(x: Any) -> bool:
+    return isinstance(getattr(x, "__dict__", None), dict)
 
 
-def _elements(x: Any) -> _Parts:
-    """Return the elements of an array of objects."""
-    return _Parts(x.ravel().tolist())
+def _is_foreign(cls: type, types_of: Sequence[type]) -> bool:
+    """Return whether the code of a class is not read: of a library, of an installed package.
 
-
-def _names(x: Any) -> _Parts:
-    """Return the names of the attributes of an object, in order."""
-    return _Parts(vars(x))
-
-
-def _items(x: Any) -> _Parts:
-    """Return keys and values of a mapping."""
-    return _Parts([part for item in x.items() for part in item])
-
-
-def _bytes(x: Any) -> _Parts:
-    """Return the memory of an array of Python's own."""
-    return _Parts([bytes(x)])
-
-
-def _value_of(x: ContextVar[Any]) -> _Parts:
-    """Return the value of a context variable."""
-    return _Parts([x.get(None)])
-
-
-def _referent(x: Any) -> _Parts:
-    """Return what a weak reference refers to."""
-    return _Parts([x()])
-
-
-#: How classes of Python's library are read that hold other things than attributes.
-_READ_AS: dict[Any, Callable[[Any], _Parts]] = {
-    types.MappingProxyType: _items,
-    array.array: _bytes,
-    bytearray: _bytes,
-    ContextVar: _value_of,
-    weakref.ref: _referent,
-}
-_READERS = frozenset(map(id, (_Parts, tuple, _sublayers, _elements, _names, *_READ_AS.values())))
-
-
-def _is_reader(key: Any) -> bool:
-    """Return whether the key of a slot is a function that reads its holder."""
-    return id(key) in _READERS
-
-
-def _now(holder: Any, key: Any) -> Any:
-    """Return what is compared: an object itself, of a list its parts."""
-    value = _get(holder, key)
-    return _Parts(value) if type(value) is list and not callable(key) else value
-
-
-def _put_back(holder: Any, key: Any, before: Any) -> None:
-    if key is tuple:
-        for new in [k for k in holder if not any(k is old for old in before.parts)]:
-            del holder[new]
-    elif _is_reader(key) and key is not _Parts:
-        return  # what it reads is put back where it stands, or cannot be
-    elif isinstance(before, _Parts):
-        x = holder if key is _Parts else _get(holder, key)
-        if isinstance(x, (list, deque)):
-            x.clear()
-            x.extend(before.parts)
-        elif isinstance(x, set):
-            x.clear()
-            x.update(before.parts)
-    elif isinstance(holder, dict):
-        if before is _MISSING:
-            holder.pop(key, None)
-        else:
-            holder[key] = before
-    elif before is _MISSING:
-        delattr(holder, key)
-    else:
-        setattr(holder, key, before)
-
-
-def _same(a: Any, b: Any) -> bool:
-    if a is b:
+    Layers, optimizers and rules of installed packages are read.
+    """
+    if of_library(cls.__module__):
         return True
-    if type(a) is not type(b):
+    return is_installed(cls.__module__) and all(_package(one) != "optlab" for one in types_of)
+
+
+def _is_code_of_installed(x: Any) -> bool:
+    if isinstance(x, types.ModuleType):
+        return is_installed(x.__name__)
+    return isinstance(x, (type, types.FunctionType)) and is_installed(x.__module__)
+
+
+def _is_opaque(x: Any) -> bool:
+    """Return whether an object of an installed package has state that attributes do not show."""
+    if not is_installed(type(x).__module__):
         return False
-    if isinstance(a, float):
-        return bool(a.hex() == b.hex())
-    if isinstance(a, complex):
-        return repr(a) == repr(b)
-    if isinstance(a, (_Parts, *_SIMPLE)):
-        return bool(a == b)
-    if isinstance(a, tuple):
-        return len(a) == len(b) and all(map(_same, a, b))
-    return False
+    return hasattr(type(x), "__array__") or any(
+        not one.__flags__ & _HEAP_TYPE and is_installed(one.__module__) for one in type(x).__mro__
+    )
 
 
-#: Not `types`, whose SimpleNamespace holds what users put into it.
-_LIBRARIES = (sys.stdlib_module_names | {"optlab", "numpy", "scipy"}) - {"__main__", "types"}
-
-
-def _of_library(module: str | None) -> bool:
-    """Return whether a module is none of the user's."""
-    return (module or "").partition(".")[0] in _LIBRARIES
+#: The flag of classes that are written in Python.
+_HEAP_TYPE = 1 << 9

@@ -10,7 +10,7 @@ import numpy as np
 from optlab.backend.call_recorder import BOUNDED
 from optlab.plan.calls.entries import Entry, OfTensor
 from optlab.plan.calls.source import is_reduction
-from optlab.plan.numba_steps import (
+from optlab.plan.kernel_steps import (
     Bounded,
     Elementwise,
     LargestOfRows,

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.tape.base import TensorBase, new_tensor
+from optlab.backend.call_recorder import LiveCount
 from optlab.plan.calls.recording.recorder import Recorder
 
 #: Floats are multiplied by this, which keeps what is zero, positive or definite.
@@ -89,6 +90,8 @@ def _other(x: Any, given: set[int], number: int, live: bool) -> Any:
         return other_values(x, number)
     if type(x) is float and live:
         return x * FACTOR**number
+    if type(x) is LiveCount and live:
+        return LiveCount(x + number)
     if type(x) in (tuple, list):
         return type(x)([_other(part, given, number, live) for part in x])
     if type(x) is dict:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from typing import Any
 
 import numpy as np
 
 from optlab.autograd.tape.base import TensorBase
+from optlab.backend.call_recorder import LiveCount
 from optlab.backend.user_frames import stack_level_outside
+from optlab.plan.calls.arguments import Same, arguments_by_name
 
 #: So many captures in a row that differ in one argument alone are warned of.
 MOST = 8
-_CHANGING = (np.ndarray, np.generic, TensorBase, float)
+_CHANGING = (np.ndarray, np.generic, TensorBase, float, LiveCount)
 
 
 class Recaptures:
@@ -39,7 +40,7 @@ class Recaptures:
         """
         if self._row >= MOST:
             return
-        given = self._named(args, kwargs)
+        given = arguments_by_name(self._f, args, kwargs)
         now = {f"its argument {name!r}": _identity(x, live) for name, x in given.items()}
         before, self._before = self._before, now
         changed = [name for name in now if name in before and now[name] != before[name]]
@@ -61,17 +62,11 @@ class Recaptures:
                 stacklevel=stack_level_outside("optlab"),
             )
 
-    def _named(self, args: Any, kwargs: Any) -> dict[str, Any]:
-        try:
-            return dict(inspect.signature(self._f).bind(*args, **kwargs).arguments)
-        except (TypeError, ValueError):
-            return {**{f"argument {i}": x for i, x in enumerate(args)}, **kwargs}
-
 
 def _identity(x: Any, live: bool) -> Any:
     """Return what an argument is to the cache, but for shapes and the values of arrays."""
-    if type(x) is float and not live:
-        return x.hex()
+    if type(x) in (float, LiveCount) and not live:
+        return type(x), float(x).hex()
     if isinstance(x, _CHANGING):
         return type(x)
     if type(x) in (tuple, list):
@@ -81,18 +76,3 @@ def _identity(x: Any, live: bool) -> Any:
     if isinstance(x, (int, str, bytes, type(None))):
         return type(x), x
     return Same(x)
-
-
-class Same:
-    """An object, equal to itself alone."""
-
-    __slots__ = ("x",)
-
-    def __init__(self, x: Any) -> None:
-        self.x = x
-
-    def __hash__(self) -> int:
-        return id(self.x)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and other.x is self.x

@@ -11,7 +11,7 @@ from optlab.autograd.tape import saved_tensors
 from optlab.autograd.tape.base import TensorBase
 from optlab.autograd.tape.slow_path import slow_path
 from optlab.backend import random
-from optlab.backend.call_recorder import here
+from optlab.backend.call_recorder import LiveCount, here
 from optlab.plan.calls.outputs import Output
 from optlab.plan.calls.recording.arrays import CallArray
 from optlab.plan.calls.recording.numbers import CallNumber
@@ -70,7 +70,7 @@ def _wrapped(recorder: Recorder, x: Any, inputs: list[Place]) -> Any:
         if isinstance(x, np.generic):
             recorder.numbers.add(place)
         return CallArray(recorder, place, x)
-    if type(x) is float and recorder.live_floats:
+    if type(x) in (float, LiveCount) and recorder.live_floats:
         number = CallNumber(recorder, recorder.place(), x, argument=True)
         inputs.append(number.place)
         return number

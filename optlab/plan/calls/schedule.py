@@ -20,16 +20,16 @@ from optlab.plan.calls.places import places_in
 from optlab.plan.calls.program import Program, Value, empty_like
 from optlab.plan.calls.recording.values import data_of
 from optlab.plan.calls.source import takes_out
-from optlab.plan.numba_codegen import NoLoopError
-from optlab.plan.numba_steps import (
+from optlab.plan.kernel_steps import (
     Elementwise,
     Finite,
     LargestOfRows,
     Step,
-    StepKernel,
     SumOfAll,
     SumOfRows,
 )
+from optlab.plan.numba_codegen import NoLoopError
+from optlab.plan.numba_steps import StepKernel
 from optlab.plan.plan import Place
 
 #: Arrays among the arguments of up to so many bytes are copied to fixed memory for kernels.

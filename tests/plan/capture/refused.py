@@ -6,12 +6,16 @@ Each is made by a function of a `Bench`, which holds what it uses.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import io
 import itertools
+import os
 import random
 import time
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -431,6 +435,57 @@ def clock(b: Bench) -> Any:
     return f
 
 
+def branch_on_a_clock(b: Bench) -> Any:
+    """Both runs take one branch, and a later call would not."""
+    end = time.monotonic() + 3600
+
+    def f(x: Any) -> Any:
+        b.step(x)
+        return x if time.monotonic() < end else -x  # here
+
+    return f
+
+
+# Files.
+
+
+def number_in_a_file(b: Bench) -> Any:
+    def f(x: Any) -> Any:
+        b.step(x)
+        return x * len(Path(__file__).read_text(encoding="utf-8"))  # here
+
+    return f
+
+
+def array_in_a_file(b: Bench) -> Any:
+    def f(x: Any) -> Any:
+        b.step(x)
+        with contextlib.suppress(OSError):
+            return x * np.loadtxt(os.devnull + "/numbers")  # here
+        return x
+
+    return f
+
+
+def whether_a_file_is_there(b: Bench) -> Any:
+    def f(x: Any) -> Any:
+        b.step(x)
+        return x if os.path.exists(os.devnull) else -x  # here
+
+    return f
+
+
+def line_of_an_open_file(b: Bench) -> Any:
+    """At its end it gives the same text again and again."""
+    stream = io.StringIO("2")
+
+    def f(x: Any) -> Any:
+        b.step(x)
+        return x * float(stream.readline() or 3)  # here
+
+    return f
+
+
 # What of the engine decides by values.
 
 
@@ -480,7 +535,8 @@ VALUES: dict[str, Make] = {
         branch, branch_on_a_plain_array, loop_on_a_value, assertion, number_used_further,
         float_used_further, whole_number_used_further, list_of_numbers, largest_by_python,
         comparison_of_arrays, caught_by_the_user, anything_caught_by_the_user, masked, nonzero,
-        unique, masked_select, repeated, printing, text_of_a_value,
+        unique, masked_select, repeated, printing, text_of_a_value, branch_on_a_clock,
+        number_in_a_file, array_in_a_file, whether_a_file_is_there,
     )
 }  # fmt: skip
 EFFECTS: dict[str, Make] = {
@@ -489,7 +545,7 @@ EFFECTS: dict[str, Make] = {
         append_the_loss, append_a_constant, append_of_a_closure, counter, counter_that_is_read,
         counter_that_branches, counter_of_a_closure, counter_of_a_module, entry_of_a_dict,
         element_of_a_set, append_to_a_deque, next_of_an_iterator,
-        iterator_that_gives_the_same_at_first, write_into_a_plain_array,
+        iterator_that_gives_the_same_at_first, write_into_a_plain_array, line_of_an_open_file,
     )
 }  # fmt: skip
 CHANCE: dict[str, Make] = {

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import argparse
 import array
+import builtins
+import configparser
+import math
+import os
+import sys
 import threading
 import types
 from collections import ChainMap, UserDict
@@ -11,7 +16,9 @@ from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse
 
 import optlab as ol
 
@@ -115,7 +122,77 @@ def index_in_a_large_array() -> tuple[Any, Any]:
     return lambda x: x * x[int(large[3])], lambda: large.__setitem__(3, 0)
 
 
+def environment() -> tuple[Any, Any]:
+    os.environ["OPTLAB_TEST_SCALE"] = "2"
+    return (
+        lambda x: x * float(os.environ["OPTLAB_TEST_SCALE"]),
+        lambda: os.environ.__setitem__("OPTLAB_TEST_SCALE", "3"),
+    )
+
+
+def environment_by_getenv() -> tuple[Any, Any]:
+    os.environ.pop("OPTLAB_TEST_SCALE", None)
+    return (
+        lambda x: x * float(os.getenv("OPTLAB_TEST_SCALE", "2")),
+        lambda: os.environ.__setitem__("OPTLAB_TEST_SCALE", "3"),
+    )
+
+
+def name_of_a_library() -> tuple[Any, Any]:
+    return lambda x: x * len(sys.argv), lambda: sys.argv.append("one more")
+
+
+def function_of_a_library() -> tuple[Any, Any]:
+    module = types.ModuleType("math")
+    module.floor = math.floor  # type: ignore[attr-defined]
+    return lambda x: x * module.floor(2.7), lambda: setattr(module, "floor", math.ceil)
+
+
+def built_in_name() -> tuple[Any, Any]:
+    builtins.SCALE = 2.0  # type: ignore[attr-defined]
+    return (
+        lambda x: x * SCALE,  # type: ignore[name-defined]  # noqa: F821
+        lambda: setattr(builtins, "SCALE", 3.0),
+    )
+
+
+def global_name_that_hides_a_built_in_one() -> tuple[Any, Any]:
+    names: dict[str, Any] = {}
+    exec("def f(x): return x * max(1.0, 2.0)", names)
+    return names["f"], lambda: names.update(max=min)
+
+
+def sparse_matrix() -> tuple[Any, Any]:
+    matrix = scipy.sparse.csr_matrix(np.eye(3, dtype="float32"))
+    return lambda x: x @ matrix.toarray(), lambda: matrix.data.__setitem__(0, 5)
+
+
+def parser_of_settings() -> tuple[Any, Any]:
+    settings = configparser.ConfigParser()
+    settings["training"] = {"scale": "2"}
+    return (
+        lambda x: x * float(settings["training"]["scale"]),
+        lambda: settings.set("training", "scale", "3"),
+    )
+
+
+def column_of_a_table() -> tuple[Any, Any]:
+    table = pd.DataFrame({"scale": [1.0, 2.0, 3.0]})
+    return (
+        lambda x: x * table["scale"].to_numpy(),
+        lambda: table.__setitem__("scale", [4.0, 5.0, 6.0]),
+    )
+
+
+def cell_of_a_table() -> tuple[Any, Any]:
+    settings = pd.Series({"scale": 2.0})
+    return lambda x: x * settings["scale"], lambda: settings.__setitem__("scale", 3.0)
+
+
 CASES = [
+    environment, environment_by_getenv, name_of_a_library, function_of_a_library, built_in_name,
+    global_name_that_hides_a_built_in_one, sparse_matrix, parser_of_settings, column_of_a_table,
+    cell_of_a_table,
     namespace, user_dict, chain_map, mapping_proxy, python_array, memory, context_variable,
     thread_local, array_of_objects, class_attribute_of_a_subclass, behind_a_long_list,
     any_of_a_large_array, sum_of_a_large_array, unique_elements_of_a_large_array,
@@ -124,7 +201,10 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
-def test_a_change_is_seen(case: Any) -> None:
+def test_a_change_is_seen(case: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPTLAB_TEST_SCALE", "1")  # so that it is put back
+    monkeypatch.setattr(sys, "argv", [*sys.argv])
+    monkeypatch.setattr(builtins, "SCALE", 1.0, raising=False)
     f, change = case()
     captured = ol.capture(f)
     for _ in range(3):
@@ -133,6 +213,33 @@ def test_a_change_is_seen(case: Any) -> None:
     change()
     for _ in range(2):
         np.testing.assert_array_equal(captured(X), f(X))
+
+
+def test_looking_up_the_environment_is_paid_by_those_that_read_it() -> None:
+    """A guard of the environment compares all of it in every call."""
+    captured = ol.capture(lambda x: x * math.pi)
+    captured(X)
+    os.environ["OPTLAB_TEST_OTHER"] = "1"
+    try:
+        captured(X)
+    finally:
+        del os.environ["OPTLAB_TEST_OTHER"]
+    assert len(captured.plans) == 1
+
+
+def test_an_import_inside_is_no_look_at_files() -> None:
+    def f(x: Any) -> Any:
+        import this_package_is_not_there_either  # noqa: F401
+
+        return x
+
+    def g(x: Any) -> Any:
+        try:
+            return f(x)
+        except ImportError:
+            return 2 * x
+
+    np.testing.assert_array_equal(ol.capture(g)(X), 2 * X)
 
 
 def test_an_object_that_has_every_attribute_or_none() -> None:

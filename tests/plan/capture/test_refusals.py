@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,7 @@ def test_the_error_is_one_of_wrong_programs() -> None:
     assert ol.CaptureError.__module__.startswith("optlab")
 
 
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
 @pytest.mark.parametrize("kind", ["generator", "coroutine"])
 def test_functions_that_do_not_return_at_once_are_refused(kind: str) -> None:
     if kind == "generator":
@@ -155,8 +157,70 @@ def test_functions_that_do_not_return_at_once_are_refused(kind: str) -> None:
         async def f(x: Any) -> Any:  # type: ignore[misc]
             return x
 
-    with pytest.raises(TypeError):
-        ol.capture(f)(ol.ones([2]))
+    with pytest.raises(ol.CaptureError, match=f"is a {kind}: .*strict=False"):
+        ol.capture(f)
+    loose = ol.capture(f, strict=False)
+    assert isinstance(loose(ol.ones([2])), Iterator | Coroutine)
+    assert loose.execution == f"eagerly: it is a {kind}"
+
+
+@pytest.mark.parametrize("how", [list, tuple, next], ids=lambda how: how.__name__)
+def test_a_generator_runs_as_it_is_without_strict(how: Any) -> None:
+    def f(x: Any) -> Any:
+        yield x
+        yield 2 * x
+
+    loose = ol.capture(f, strict=False)
+    for i in range(3):
+        x = given(3, seed=i)
+        np.testing.assert_array_equal(how(loose(x)), how(f(x)))
+
+
+WRITES: dict[str, Callable[[Any], Any]] = {
+    "an element": lambda x: operator.setitem(x, 0, 5.0),
+    "+=": lambda x: operator.iadd(x, 1.0),
+    "out=": lambda x: np.multiply(x, 2, out=x),
+    "a method": lambda x: x.sort(),
+    "copyto": lambda x: np.copyto(x, 1.0),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_write_into_an_argument_is_named_with_what_to_write_instead(name: str) -> None:
+    def f(batch: Any, labels: Any) -> Any:
+        WRITES[name](batch)
+        return batch * labels
+
+    x, labels = given(4), given(4, seed=1)
+    said = r"writes into the argument 'batch', a plain array \(.*test_refusals.py.*copy\(\)"
+    with pytest.raises(ol.CaptureError, match=said):
+        ol.capture(f)(x, labels)
+    loose, eager = ol.capture(f, strict=False), given(4)
+    x = given(4)
+    for _ in range(3):
+        np.testing.assert_array_equal(loose(x, labels), f(eager, labels))
+        np.testing.assert_array_equal(x, eager)
+
+
+@pytest.mark.parametrize("name", ["an element", "+="])
+def test_what_the_message_says_instead_of_a_write_works(name: str) -> None:
+    def copied(x: Any) -> Any:
+        x = x.copy()
+        WRITES[name](x)
+        return x
+
+    def given_a_tensor(t: Any) -> Any:
+        with ol.no_grad():
+            WRITES[name](t)
+        return t
+
+    one, other = ol.capture(copied), ol.capture(given_a_tensor)
+    t, twin = ol.to_tensor(given(4)), ol.to_tensor(given(4))
+    for i in range(3):
+        x = given(4, seed=i)
+        np.testing.assert_array_equal(one(x), copied(x))
+        np.testing.assert_array_equal(other(t).numpy(), given_a_tensor(twin).numpy())
+        np.testing.assert_array_equal(t.numpy(), twin.numpy())
 
 
 def test_an_effect_on_a_local_object_is_no_effect() -> None:

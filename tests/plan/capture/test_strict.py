@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import ctypes
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -138,28 +137,25 @@ def test_so_many_calls_run_both_ways() -> None:
     assert runs == [0]
 
 
-def test_what_capture_cannot_see_is_found_by_a_check(tmp_path: Path) -> None:
-    """A number that comes from outside of Python, from a file, is a constant of the plan."""
-    file = tmp_path / "scale"
-    file.write_text("2.0")
-    f = lambda x: x * float(file.read_text())  # noqa: E731
+def test_what_capture_cannot_see_is_found_by_a_check() -> None:
+    """A number in memory that is none of Python's is a constant of the plan."""
+    scale = ctypes.c_double(2.0)
+    f = lambda x: x * scale.value  # noqa: E731
     captured = ol.capture(f, check=3)
     np.testing.assert_array_equal(captured(np.ones(3)), [2.0] * 3)
-    file.write_text("3.0")
+    scale.value = 3.0
     with pytest.raises(ol.CaptureError, match=r"test_strict\.py") as error:
         captured(np.ones(3))
     assert "check" in str(error.value)
 
 
-def test_a_check_that_fails_runs_eagerly_if_not_strict(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("SCALE_OF_A_TEST", "2.0")
-    f = lambda x: x * float(os.environ["SCALE_OF_A_TEST"])  # noqa: E731
+def test_a_check_that_fails_runs_eagerly_if_not_strict() -> None:
+    scale = ctypes.c_double(2.0)
+    f = lambda x: x * scale.value  # noqa: E731
     captured = ol.capture(f, check=3, strict=False)
     np.testing.assert_array_equal(captured(np.ones(3)), [2.0] * 3)
     for number in (3.0, 4.0, 5.0, 6.0):
-        monkeypatch.setenv("SCALE_OF_A_TEST", str(number))
+        scale.value = number
         np.testing.assert_array_equal(captured(np.ones(3)), [number] * 3)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -227,12 +228,55 @@ def test_functional_steps(name: str) -> None:
             losses.append(loss)
         return bits([losses, weights, state])
 
-    if name in ("Ftrl", "Ftrl of another power", "Dpsgd"):  # they branch, or draw by the state
+    if name == "Dpsgd":  # it draws by the state
         with pytest.raises(ol.CaptureError, match=r"test_transforms\.py"):
             trained(ol.capture(step))
         assert trained(ol.capture(step, strict=False)) == trained(step)
         return
-    assert trained(ol.capture(step)) == trained(step)
+    captured = ol.capture(step)
+    assert trained(captured) == trained(step)
+    by_count = name in ("RAdam", "Rprop", "ASGD")  # what they do depends on the number of the step
+    assert len(captured.plans) == (12 if by_count else 1)
+
+
+def test_functional_steps_with_a_rate_that_changes() -> None:
+    optimizer = ol.optimizer.Adam(0.1)
+
+    def step(w: Any, state: Any, rate: float) -> Any:
+        return optimizer.functional_step(w, 2 * w, state, learning_rate=rate)
+
+    def trained(call: Any) -> Any:
+        w, state = given(3), optimizer.functional_init(given(3))
+        for i in range(5):
+            w, state = call(w, state, 0.1 / (1 + i))
+        return bits([w, state])
+
+    captured = ol.capture(step)
+    assert trained(captured) == trained(step)
+    assert len(captured.plans) == 1
+    with pytest.raises(ValueError, match="learning_rate must be"):
+        captured(given(3), optimizer.functional_init(given(3)), -1.0)
+
+
+def test_a_functional_step_that_goes_another_way_than_the_captured_one() -> None:
+    optimizer = ol.optimizer.RAdam(0.1)
+    step = lambda w, state: optimizer.functional_step(w, 2 * w, state)  # noqa: E731
+    w, first = given(3), optimizer.functional_init(given(3))
+    state = first
+    for _ in range(10):
+        w, state = step(w, state)  # from the sixth on it is rectified
+    captured = ol.capture(step)
+    for now in (state, step(w, state)[1], first, state):
+        same(bits(captured(w, now)), bits(step(w, now)))
+    assert len(captured.plans) == 1
+
+
+def test_a_state_of_a_captured_step_is_saved(tmp_path: Path) -> None:
+    optimizer = ol.optimizer.Adam(0.1)
+    captured = ol.capture(lambda w, state: optimizer.functional_step(w, 2 * w, state))
+    w, state = captured(given(3), optimizer.functional_init(given(3)))
+    ol.save(state, tmp_path / "state")
+    same(bits(captured(w, ol.load(tmp_path / "state"))), bits(captured(w, state)))
 
 
 def test_functional_call_of_a_layer() -> None:

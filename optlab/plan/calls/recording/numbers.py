@@ -44,6 +44,8 @@ class CallNumber:
     __slots__ = ("argument", "place", "recorder", "taken", "value", "where")
 
     is_traced = True
+    #: `optlab.backend.call_recorder.is_live` asks for it.
+    is_call_number = True
     #: `optlab.autograd.operation.as_single_operation` records functions of it.
     records_calls = True
 

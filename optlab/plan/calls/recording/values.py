@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,9 @@ from optlab.autograd.tape.nodes import Leaf
 from optlab.backend.arrays import owner_of
 from optlab.backend.call_recorder import suspended
 from optlab.backend.random import Key
-from optlab.backend.user_frames import frame_outside, location_of
+from optlab.backend.user_frames import frame_outside, location, location_of
 from optlab.plan.calls.entries import Entry, FreedTensor, OfTensor
+from optlab.plan.calls.places import places_in
 from optlab.plan.calls.recording.arrays import is_vectorized, plain, values_in
 from optlab.plan.calls.recording.numbers import NumberNeededError
 from optlab.plan.calls.undo import Undo
@@ -415,15 +417,23 @@ class RecordedValues:
         if self.strict:
             raise CaptureError(f"{reason}: {INSTEAD}")
 
-    def end(self, what: str) -> None:
-        """End the recording, and let the call itself end as it does."""
-        where = location_of(frame_outside("optlab", "numpy", "logging"))
+    def end(self, what: str, frame: FrameType | None = None) -> None:
+        """End the recording at a frame of the user, and let the call itself end as it does."""
+        where = location_of(frame or frame_outside("optlab", "numpy", "logging"))
         self.dead = self.dead or f"{what} ({where})"
 
-    def refuse_outcome(self, what: str) -> None:
+    def line_of_write(self, x: Any) -> str:
+        """Return the line of the first effect on an array of the caller; empty if none is known."""
+        place = self.known(x)
+        for entry in self.entries:
+            if entry.kind == "effect" and place in places_in([entry.arguments, entry.keywords]):
+                return location(*entry.where)
+        return ""
+
+    def refuse_outcome(self, what: str, instead: str = INSTEAD) -> None:
         """Do the same for what is wrong with the whole call."""
         if self.strict:
-            raise CaptureError(f"{what}: {INSTEAD}")
+            raise CaptureError(f"{what}: {instead}")
         self.dead = self.dead or what
 
 
