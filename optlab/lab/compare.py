@@ -20,6 +20,7 @@ from optlab.lab import recorded_path
 from optlab.lab.cell_store import mapped
 from optlab.lab.evaluation_budget import evaluation_weights, run_updates
 from optlab.lab.problems.lookup import Problem, find
+from optlab.lab.problems.surface import format_coordinates
 from optlab.lab.shared_loop import SharedLoop, shared_loops, write_row
 from optlab.optimizer import Optimizer
 from optlab.trace import Trace, record
@@ -183,7 +184,7 @@ class Comparison(Rendered):
             return float(min(np.linalg.norm(points[-1] - np.array(m)) for m in minima))
 
     def __repr__(self) -> str:
-        where = "" if self.start is None else f" from ({', '.join(f'{c:g}' for c in self.start)})"
+        where = "" if self.start is None else f" from {format_coordinates(self.start)}"
         lines = [
             f"<Comparison on {self.problem.title}{where}, {self.steps} steps, seed {self.seed}>"
         ]
@@ -226,10 +227,11 @@ def compare(
     ----------
     problem : Surface, Network, str or callable
         An object of `optlab.problems`, its name, a formula such as ``"x**2 + 3*y**2"``, or a
-        function of your own: ``f(x, y)``, ``f(p)`` of a vector, or ``f(x)`` of one number.
+        function of your own: ``f(x, y)``, ``f(p)`` of a vector (of any length, which `start`
+        tells), or ``f(x)`` of one number.
     optimizers : dict of str to Optimizer
         Templates, made without parameters: ``{"Adam": ol.optimizer.Adam(0.1)}``.
-    start : two numbers, optional
+    start : vector of numbers, optional
         The start on a surface; by default that of the problem.
     steps : int
         Gradient evaluations per run. Most rules make one update of each; `LBFGS`, whose line search
@@ -263,7 +265,7 @@ def compare(
     >>> race["SGD"].loss.shape
     (100,)
     """
-    found = find(problem)
+    found = find(problem, start)
     templates = _checked_optimizers(optimizers)
     if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
         raise ValueError(f"steps must be a whole number of at least 1; got {steps!r}.")

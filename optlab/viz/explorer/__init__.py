@@ -99,6 +99,11 @@ def explore(
                     f"{found.title} is a network: train it with ol.compare, and give explore the "
                     "comparison."
                 )
+            if found.dimension > 2:
+                raise TypeError(
+                    f"{found.title} takes {found.dimension} numbers: no map shows them. Run it "
+                    "with ol.compare, which draws its losses."
+                )
             named = next((name for name, known in NAMED.items() if known is found), None)
             if named is None and problem == "quadratic":
                 named = "quadratic"
