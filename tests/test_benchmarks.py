@@ -485,6 +485,9 @@ def test_a_browser_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     documented = (ROOT / "benchmarks" / "README.md").read_text()
     for key in {*result, *result["numbers"], *result["figures"][0]}:
         assert f"`{key}`" in documented or f"`{key}[]`" in documented, key
-    assert {name: len(times) for name, times in result["numbers"]["moves"].items()} == {"start": 2, "slider": 2}
+    assert {name: len(times) for name, times in result["numbers"]["moves"].items()} == {
+        "start": 2,
+        "slider": 2,
+    }
     assert all(seen["drawn"] for seen in result["numbers"]["frames"].values())
     assert all(one["value"] > 0 for one in result["figures"])

@@ -1,4 +1,4 @@
-"""Comparison of optimizers: the same problem, the same start, the same number of steps."""
+"""A race of optimizers: the same problem, the same start, the same number of steps."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def _rate_of(trace: Trace) -> Any:
     return words if len(words) <= _LONGEST else f"{words.partition('(')[0]}(...)"
 
 
-def compare(
+def run_race(
     problem: Any,
     optimizers: Mapping[str, Optimizer],
     start: Any = None,
@@ -217,53 +217,13 @@ def compare(
     *,
     executor: Executor | Callable[[], Executor] | None = None,
 ) -> Comparison:
-    """Compare optimizers: the same problem, the same start, the same number of steps.
-
-    Every run is recorded. A run that ends early (the loss becomes infinite or NaN, the function
-    raises) is kept up to there, has the reason in ``trace.stopped``, and does not affect the
-    others.
-
-    Parameters
-    ----------
-    problem : Surface, Network, str or callable
-        An object of `optlab.problems`, its name, a formula such as ``"x**2 + 3*y**2"``, or a
-        function of your own: ``f(x, y)``, ``f(p)`` of a vector (of any length, which `start`
-        tells), or ``f(x)`` of one number.
-    optimizers : dict of str to Optimizer
-        Templates, made without parameters: ``{"Adam": ol.optimizer.Adam(0.1)}``.
-    start : vector of numbers, optional
-        The start on a surface; by default that of the problem.
-    steps : int
-        Gradient evaluations per run. Most rules make one update of each; `LBFGS`, whose line search
-        needs several per update, makes fewer updates.
-    seed : int
-        Fixes initial weights, order of batches and every random draw, to the bit.
-    executor : concurrent.futures.Executor or callable, optional
-        Runs the optimizers, one task each: a ``ProcessPoolExecutor``, ``client.get_executor()`` of
-        Dask, an ``MPIPoolExecutor`` of mpi4py, or a function that makes one.
-
-    Returns
-    -------
-    Comparison
-        With ``.traces``, ``.figure()`` and ``.table()``; a notebook displays the figure.
+    """Race optimizers, each recorded; `optlab.compare` documents the arguments.
 
     Raises
     ------
     TypeError, ValueError
         If an argument is wrong, before anything runs, or if the problem cannot be evaluated at its
         start.
-
-    Warns
-    -----
-    RaceWarning
-        For every run that an error ended early.
-
-    Examples
-    --------
-    >>> import optlab as ol
-    >>> race = ol.compare("quadratic", {"SGD": ol.optimizer.SGD(0.01)}, steps=100)
-    >>> race["SGD"].loss.shape
-    (100,)
     """
     found = find(problem, start)
     templates = _checked_optimizers(optimizers)

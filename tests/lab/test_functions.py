@@ -310,7 +310,8 @@ def test_compare_takes_functions_of_vectors_of_any_length(length):
     np.testing.assert_allclose(race["SGD"].parameters["point"][-1], w, rtol=1e-12)
     assert race.final_loss["SGD"] == pytest.approx(rosenbrock_of(w), rel=1e-12)
     assert race.final_loss["Adam"] < race["Adam"].loss[0]
-    assert repr(race).startswith("<Comparison on rosenbrock_of from (-1,") and len(repr(race)) < 200
+    assert repr(race).startswith("<Comparison on rosenbrock_of from (-1,")
+    assert len(repr(race)) < 200
     assert "loss" in race.figure().to_json()
 
 
@@ -330,7 +331,8 @@ def test_a_vector_of_one_number_is_one():
 
 def test_a_surface_has_the_length_of_its_start():
     problem = ol.problems.Surface(rosenbrock_of, start=np.zeros(5))
-    assert problem.dimension == 5 and problem.domain == ()
+    assert problem.dimension == 5
+    assert problem.domain == ()
     found = ol.lab.best_rate(problem, ol.optimizer.SGD, rates=[1e-4, 1e-3], steps=20)
     assert found.rate == 1e-3
     noisy = ol.problems.noisy(problem, 0.1)

@@ -309,8 +309,8 @@ class Surface:
         what = f"{value!r} of type {type(value).__name__}"
         return TypeError(
             f"{self.title} must give one number a point, computed from its inputs by NumPy "
-            f"functions; at {format_coordinates(point)} it gives {what}. (A missing return? math.exp "
-            "in place of np.exp?)"
+            f"functions; at {format_coordinates(point)} it gives {what}. (A missing return? "
+            "math.exp in place of np.exp?)"
         )
 
     @cached_property
