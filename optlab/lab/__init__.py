@@ -3,7 +3,11 @@
 from optlab.backend.namespaces import set_module as _set_module
 from optlab.lab import data, models
 from optlab.lab.attraction import Basins, basins
-from optlab.lab.compare import Comparison, RaceWarning, compare
+from optlab.lab.compare import Comparison, RaceWarning
+from optlab.lab.fair_comparisons.compare import compare
+from optlab.lab.fair_comparisons.profiles import Profile, performance_profile
+from optlab.lab.fair_comparisons.result import FairComparison
+from optlab.lab.fair_comparisons.training import FairRun
 from optlab.lab.landscapes.connection import Connection, connect
 from optlab.lab.landscapes.landscape import Landscape, landscape
 from optlab.lab.landscapes.runs import RunPath
@@ -21,10 +25,11 @@ from optlab.lab.sweep import LADDER, Sweep, sweep
 
 __all__ = [
     "LADDER", "Basins", "ClosedForm", "Comparison", "ConjugateGradient", "Connection", "Curvature",
-    "Landscape", "MemoryRun", "MemoryStudy", "NetworkSweep", "Newton", "RaceWarning", "RateRange",
-    "RateSearch", "Recipe", "RunPath", "SteepestDescent", "Sweep", "Training", "basins",
-    "best_rate", "closed_form", "compare", "connect", "curvature", "data", "landscape",
-    "lr_range_test", "memory_study", "models", "recipe", "sweep",
+    "FairComparison", "FairRun", "Landscape", "MemoryRun", "MemoryStudy", "NetworkSweep", "Newton",
+    "Profile", "RaceWarning", "RateRange", "RateSearch", "Recipe", "RunPath", "SteepestDescent",
+    "Sweep", "Training", "basins", "best_rate", "closed_form", "compare", "connect", "curvature",
+    "data", "landscape", "lr_range_test", "memory_study", "models", "performance_profile", "recipe",
+    "sweep",
 ]  # fmt: skip
 
 _set_module(__name__)

@@ -224,6 +224,11 @@ def basins(
     surface = find(problem)
     if not isinstance(surface, Surface):
         raise TypeError(f"basins are of surfaces; {surface.title} is a network. Use compare.")
+    if surface.dimension > 2:
+        raise ValueError(
+            f"basins are drawn over a plane or a line; {surface.title} takes {surface.dimension} "
+            "numbers."
+        )
     if isinstance(optimizer, type) or not isinstance(optimizer, Optimizer):
         raise TypeError(
             "basins takes an optimizer with its settings, such as ol.optimizer.Adam(0.1); got "

@@ -1,4 +1,4 @@
-"""Comparison of optimizers: the same problem, the same start, the same number of steps."""
+"""A race of optimizers: the same problem, the same start, the same number of steps."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from optlab.lab import recorded_path
 from optlab.lab.cell_store import mapped
 from optlab.lab.evaluation_budget import evaluation_weights, run_updates
 from optlab.lab.problems.lookup import Problem, find
+from optlab.lab.problems.surface import format_coordinates
 from optlab.lab.shared_loop import SharedLoop, shared_loops, write_row
 from optlab.optimizer import Optimizer
 from optlab.trace import Trace, record
@@ -183,7 +184,7 @@ class Comparison(Rendered):
             return float(min(np.linalg.norm(points[-1] - np.array(m)) for m in minima))
 
     def __repr__(self) -> str:
-        where = "" if self.start is None else f" from ({', '.join(f'{c:g}' for c in self.start)})"
+        where = "" if self.start is None else f" from {format_coordinates(self.start)}"
         lines = [
             f"<Comparison on {self.problem.title}{where}, {self.steps} steps, seed {self.seed}>"
         ]
@@ -207,7 +208,7 @@ def _rate_of(trace: Trace) -> Any:
     return words if len(words) <= _LONGEST else f"{words.partition('(')[0]}(...)"
 
 
-def compare(
+def run_race(
     problem: Any,
     optimizers: Mapping[str, Optimizer],
     start: Any = None,
@@ -216,54 +217,15 @@ def compare(
     *,
     executor: Executor | Callable[[], Executor] | None = None,
 ) -> Comparison:
-    """Compare optimizers: the same problem, the same start, the same number of steps.
-
-    Every run is recorded. A run that ends early (the loss becomes infinite or NaN, the function
-    raises) is kept up to there, has the reason in ``trace.stopped``, and does not affect the
-    others.
-
-    Parameters
-    ----------
-    problem : Surface, Network, str or callable
-        An object of `optlab.problems`, its name, a formula such as ``"x**2 + 3*y**2"``, or a
-        function of your own: ``f(x, y)``, ``f(p)`` of a vector, or ``f(x)`` of one number.
-    optimizers : dict of str to Optimizer
-        Templates, made without parameters: ``{"Adam": ol.optimizer.Adam(0.1)}``.
-    start : two numbers, optional
-        The start on a surface; by default that of the problem.
-    steps : int
-        Gradient evaluations per run. Most rules make one update of each; `LBFGS`, whose line search
-        needs several per update, makes fewer updates.
-    seed : int
-        Fixes initial weights, order of batches and every random draw, to the bit.
-    executor : concurrent.futures.Executor or callable, optional
-        Runs the optimizers, one task each: a ``ProcessPoolExecutor``, ``client.get_executor()`` of
-        Dask, an ``MPIPoolExecutor`` of mpi4py, or a function that makes one.
-
-    Returns
-    -------
-    Comparison
-        With ``.traces``, ``.figure()`` and ``.table()``; a notebook displays the figure.
+    """Race optimizers, each recorded; `optlab.compare` documents the arguments.
 
     Raises
     ------
     TypeError, ValueError
         If an argument is wrong, before anything runs, or if the problem cannot be evaluated at its
         start.
-
-    Warns
-    -----
-    RaceWarning
-        For every run that an error ended early.
-
-    Examples
-    --------
-    >>> import optlab as ol
-    >>> race = ol.compare("quadratic", {"SGD": ol.optimizer.SGD(0.01)}, steps=100)
-    >>> race["SGD"].loss.shape
-    (100,)
     """
-    found = find(problem)
+    found = find(problem, start)
     templates = _checked_optimizers(optimizers)
     if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
         raise ValueError(f"steps must be a whole number of at least 1; got {steps!r}.")

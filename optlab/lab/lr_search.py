@@ -127,7 +127,7 @@ def best_rate(
         ``ol.optimizer.Adam`` or ``lambda rate: ol.optimizer.Adam(rate, amsgrad=True)``.
     rates : sequence of float
         The ladder; by default 1e-4, 2e-4, 5e-4, ... 1.
-    start : two numbers, optional
+    start : vector of numbers, optional
         The start on a surface; by default that of the problem.
     steps : int
         Gradient evaluations per run.
@@ -162,7 +162,7 @@ def best_rate(
     >>> race.final_loss["Adam"] == found.best_loss
     True
     """
-    found = find(problem)
+    found = find(problem, start)
     if isinstance(found, Network):
         found = found.with_validation(0.2 if validation is None else validation)
     elif validation is not None:

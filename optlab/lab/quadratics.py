@@ -10,7 +10,7 @@ import numpy as np
 
 from optlab.autograd.transforms.jacobian import hessian
 from optlab.backend.display import Rendered
-from optlab.lab.compare import compare
+from optlab.lab.compare import run_race
 from optlab.lab.problems.lookup import find
 from optlab.lab.problems.surface import Point, Surface
 from optlab.optimizer import SGD, Momentum, Optimizer
@@ -198,7 +198,7 @@ class ClosedForm(Rendered):
 
     def computed(self) -> np.ndarray:
         """Return the path that the optimizer computes, step by step, shape (steps + 1, n)."""
-        race = compare(
+        race = run_race(
             self.problem, {"it": self.optimizer}, start=self.path[0], steps=len(self.path) - 1
         )
         found: np.ndarray = race["it"].parameters["point"]

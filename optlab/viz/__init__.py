@@ -24,6 +24,8 @@ _NAMES = {
     "optlab.viz.memory_study.image": ("recompute_png",),
     "optlab.viz.memory_study.schedule": ("recompute_schedule", "recompute_schedule_png"),
     "optlab.viz.memory_study.widget": ("recompute_explorer",),
+    "optlab.viz.fair_comparisons.figure": ("fair_comparison", "fair_comparison_png"),
+    "optlab.viz.fair_comparisons.tuning": ("tuning", "tuning_png"),
     "optlab.viz.landscapes.boundary": ("decision_boundary", "decision_boundary_png"),
     "optlab.viz.landscapes.connection": ("connection", "connection_png"),
     "optlab.viz.landscapes.curvature": ("curvature", "curvature_png"),

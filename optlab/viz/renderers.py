@@ -11,6 +11,8 @@ from typing import Any
 
 from optlab.viz.comparison.figure import CONFIG, race
 from optlab.viz.comparison.image import race_png
+from optlab.viz.fair_comparisons.figure import fair_comparison as draw_fair_comparison
+from optlab.viz.fair_comparisons.figure import fair_comparison_png
 from optlab.viz.landscapes.connection import connection as draw_connection
 from optlab.viz.landscapes.connection import connection_png
 from optlab.viz.landscapes.plane import landscape as draw_landscape
@@ -142,6 +144,11 @@ closed_form = Renderer(modes, modes_png, {"width": 760, "height": 400})
 """Renderer of closed forms, by their modes."""
 connection = Renderer(draw_connection, connection_png, {"width": 640, "height": 380}, repr)
 """Renderer of connections between two solutions."""
+fair_comparison = Renderer(
+    draw_fair_comparison, fair_comparison_png, describe=repr,
+    can_draw=lambda result: bool(result.runs),
+)  # fmt: skip
+"""Renderer of comparisons over seeds: bands and performance profiles."""
 landscape = Renderer(
     draw_landscape, landscape_png, {"width": 850, "height": 480}, repr,
     lambda result: bool(result.evaluated.any()),

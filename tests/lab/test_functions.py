@@ -280,3 +280,83 @@ def test_a_formula_has_the_bits_of_the_same_python(text):
     with np.errstate(all="ignore"):
         expected = eval(f"{text} + 0*x + 0*y", {"__builtins__": {}}, names)
         np.testing.assert_array_equal(f(*point), expected)
+
+
+# Vectors of any length ----------------------------------------------------------------------------
+
+
+def rosenbrock_of(w):
+    """The chained Rosenbrock function (Rosenbrock 1960) of a vector."""
+    return np.sum(100 * (w[1:] - w[:-1] ** 2) ** 2 + (1 - w[:-1]) ** 2)
+
+
+def gradient_by_hand(w):
+    found = np.zeros_like(w)
+    found[:-1] = -400 * w[:-1] * (w[1:] - w[:-1] ** 2) - 2 * (1 - w[:-1])
+    found[1:] += 200 * (w[1:] - w[:-1] ** 2)
+    return found
+
+
+@pytest.mark.parametrize("length", [3, 7, 200])
+def test_compare_takes_functions_of_vectors_of_any_length(length):
+    start = np.linspace(-1, 1, length)
+    rules = {"SGD": ol.optimizer.SGD(1e-4), "Adam": ol.optimizer.Adam(0.01)}
+    race = ol.compare(rosenbrock_of, rules, start=start, steps=30)
+    w, losses = start.copy(), []
+    for _ in range(30):
+        losses.append(rosenbrock_of(w))
+        w -= 1e-4 * gradient_by_hand(w)
+    np.testing.assert_allclose(race["SGD"].loss, losses, rtol=1e-12)
+    np.testing.assert_allclose(race["SGD"].parameters["point"][-1], w, rtol=1e-12)
+    assert race.final_loss["SGD"] == pytest.approx(rosenbrock_of(w), rel=1e-12)
+    assert race.final_loss["Adam"] < race["Adam"].loss[0]
+    assert repr(race).startswith("<Comparison on rosenbrock_of from (-1,")
+    assert len(repr(race)) < 200
+    assert "loss" in race.figure().to_json()
+
+
+def test_rules_with_curvature_take_vectors_too():
+    rules = {
+        "Newton": ol.lab.Newton(),
+        "LBFGS": ol.optimizer.LBFGS(1.0, line_search_fn="strong_wolfe"),
+    }
+    race = ol.compare(rosenbrock_of, rules, start=np.full(3, -0.5), steps=200)
+    assert max(race.final_loss.values()) < 1e-8
+
+
+def test_a_vector_of_one_number_is_one():
+    race = ol.compare(lambda w: w[0] ** 2, {"SGD": ol.optimizer.SGD(0.25)}, start=[2.0], steps=2)
+    assert race["SGD"].parameters["point"].ravel().tolist() == [2.0, 1.0, 0.5]
+
+
+def test_a_surface_has_the_length_of_its_start():
+    problem = ol.problems.Surface(rosenbrock_of, start=np.zeros(5))
+    assert problem.dimension == 5
+    assert problem.domain == ()
+    found = ol.lab.best_rate(problem, ol.optimizer.SGD, rates=[1e-4, 1e-3], steps=20)
+    assert found.rate == 1e-3
+    noisy = ol.problems.noisy(problem, 0.1)
+    assert ol.compare(noisy, {"SGD": ol.optimizer.SGD(1e-3)}, steps=3)["SGD"].loss.shape == (3,)
+    swept = ol.sweep(problem, ol.optimizer.SGD, {"learning_rate": [1e-4, 1e-3]}, steps=20)
+    np.testing.assert_allclose(swept.final_loss, found.loss[:, 0], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: ol.compare(lambda w: w[4] ** 2, {"SGD": ol.optimizer.SGD(0.1)}),
+         "start=np.zeros(5)"),
+        (lambda: ol.compare(lambda w: w**2, {"SGD": ol.optimizer.SGD(0.1)}, start=np.ones(100)),
+         "at (1, 1, 1, ..., 100 numbers) it gives an array of shape (100,)"),
+        (lambda: ol.compare(lambda x, y: x * y, {"SGD": ol.optimizer.SGD(0.1)}, start=np.ones(3)),
+         "two numbers (x, y)"),
+        (lambda: ol.explore(ol.problems.Surface(rosenbrock_of, start=np.zeros(5))),
+         "no map shows them"),
+        (lambda: ol.basins(ol.problems.Surface(rosenbrock_of, start=np.zeros(5)),
+                           ol.optimizer.SGD(0.1)), "takes 5 numbers"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_said_of_vectors(call, message):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        call()
+    assert message in str(caught.value)

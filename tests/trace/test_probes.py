@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
 import optlab as ol
 from optlab.backend import events
-from optlab.trace.probes.curvature import largest_eigenvalues
+from optlab.trace.probes.curvature import largest_eigenpairs, largest_eigenvalues
 from tests.optimizer.helpers import EACH, give, random
 
 F = ol.nn.functional
@@ -533,6 +535,38 @@ class TestCurvature:
             np.testing.assert_allclose(trace["sharpness"][i], values[::-1][:3], rtol=1e-4)
             error = trace["hessian trace error"][i]
             assert abs(trace["hessian trace"][i] - values.sum()) < 4 * error
+
+    @pytest.mark.parametrize("rule", ["SGD", "Adam"])
+    def test_alignment_of_gradient_and_update(self, rule):
+        probe = ol.probes.Curvature(rosenbrock, k=2, alignment=True)
+        trace, path = surface(EACH[rule], [probe])
+        for i, (before, after) in enumerate(itertools.pairwise(path)):
+            values, vectors = np.linalg.eigh(ol.hessian(lambda w: rosenbrock({"w": w}))(after))
+            gradient = ol.grad(lambda w: rosenbrock({"w": w}))(after)
+            for name, v in (("gradient", np.asarray(gradient)), ("update", after - before)):
+                cosines = (vectors.T @ v / np.linalg.norm(v))[::-1] ** 2
+                np.testing.assert_allclose(trace[f"alignment of {name}"][i], cosines, atol=1e-4)
+                assert trace[f"alignment of {name}"][i].sum() == pytest.approx(1, rel=1e-4)
+                along = cosines @ values[::-1]
+                assert trace[f"curvature along {name}"][i] == pytest.approx(along, rel=1e-3)
+
+    def test_a_step_that_moves_nothing_has_no_direction(self):
+        w = ol.Parameter(np.zeros(2), name="w")
+        optimizer = ol.optimizer.SGD(0.1, parameters=[w])
+        probe = ol.probes.Curvature(lambda p: (p["w"] ** 2).sum(), alignment=True)
+        with ol.record(optimizer, probes=[probe]) as trace:
+            (w * w).sum().backward()
+            optimizer.step()
+        assert np.isnan(trace["alignment of update"]).all()
+        assert np.isnan(trace["curvature along gradient"]).all()
+
+    def test_eigenvectors_are_those_of_the_matrix(self):
+        draws = np.random.default_rng(0)
+        matrix = draws.standard_normal((30, 30))
+        matrix = matrix + matrix.T
+        values, vectors = largest_eigenpairs(lambda v: matrix @ v, 30, 4, 30, 1e-10, draws)
+        np.testing.assert_allclose(vectors @ vectors.T, np.eye(4), atol=1e-10)
+        np.testing.assert_allclose(vectors @ matrix, values[:, None] * vectors, atol=1e-7)
 
     @pytest.mark.parametrize("k", [1, 3])
     @pytest.mark.parametrize("spectrum", ["distinct", "equal", "negative", "zero"])

@@ -245,3 +245,23 @@ def test_runs_of_one_model_share_a_plane(training):
     wide = ol.lab.recipe("spirals").run(steps=20, probes=[ol.probes.Snapshots(every=10)])
     with pytest.raises(ValueError, match="one model"):
         ol.viz.trajectory({"a": training.trace, "b": wide.trace})
+
+
+def test_alignment_has_a_panel_of_its_own():
+    w = ol.Parameter(np.array([1.0, 1.0]), name="w")
+    optimizer = ol.optimizer.SGD(0.1, parameters=[w])
+
+    def loss(p):
+        return (p["w"] ** 2 * np.array([1.0, 3.0])).sum()
+
+    with ol.record(optimizer, probes=[ol.probes.Curvature(loss, alignment=True)]) as trace:
+        for _ in range(4):
+            optimizer.clear_grad()
+            loss({"w": w}).backward()
+            optimizer.step()
+    figure = ol.viz.curvature(trace)
+    drawn = [line for line in figure.data if "gradient:" in (line.hovertemplate or "")]
+    [line] = drawn
+    assert line.xaxis == "x3"
+    np.testing.assert_allclose(line.y, trace["alignment of gradient"][:, 0], rtol=1e-6)
+    assert ol.viz.curvature_png(trace)[:4] == b"\x89PNG"

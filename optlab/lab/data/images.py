@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optlab.backend import random
 from optlab.backend.extras import needed_for
 
 
@@ -16,6 +17,34 @@ class Data(NamedTuple):
     train_y: np.ndarray
     test_x: np.ndarray
     test_y: np.ndarray
+
+
+def with_validation(data: Data, share: float = 0.2) -> Data:
+    """Return the training examples alone, a part of them in place of those held out.
+
+    The split is drawn once and is always the same.
+
+    Raises
+    ------
+    ValueError
+        If one of the two parts would be empty.
+
+    Examples
+    --------
+    >>> data = with_validation(digits(), 0.2)
+    >>> len(data.train_x), len(data.test_x)  # of the 1437 to train on
+    (1150, 287)
+    """
+    n = len(data.train_x)
+    judges = round(share * n)
+    if not 0 < judges < n:
+        raise ValueError(f"{share:g} of {n} training examples leaves a part empty.")
+    order = random.Key(0).fold("validation").generator().permutation(n)
+    judging, learning = order[:judges], order[judges:]
+    return Data(
+        data.train_x[learning], data.train_y[learning],
+        data.train_x[judging], data.train_y[judging],
+    )  # fmt: skip
 
 
 def digits(size: int | None = None) -> Data:

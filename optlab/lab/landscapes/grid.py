@@ -53,19 +53,21 @@ def bilinear(values: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.nd
     return np.stack([np.interp(down, rows, column) for column in np.transpose(known)], axis=1)
 
 
-def box(points: np.ndarray, shape: tuple[int, int], extent: float) -> tuple[np.ndarray, np.ndarray]:
+def box(
+    points: np.ndarray, shape: tuple[int, int], extent: tuple[float, float]
+) -> tuple[np.ndarray, np.ndarray]:
     """Return coordinates a (columns) and b (rows) of a grid that shows some points.
 
     The shorter side gets at least a share of the longer one, so that a map is no strip.
 
     Examples
     --------
-    >>> box(np.array([[0.0, 1.0], [4.0, 1.0]]), (3, 3), 1.0)
+    >>> box(np.array([[0.0, 1.0], [4.0, 1.0]]), (3, 3), (1.0, 1.0))
     (array([-1.,  2.,  5.]), array([-1.4,  1. ,  3.4]))
     """
     low, high = points.min(axis=0), points.max(axis=0)
     half = (high - low) / 2 * (1 + 2 * _MARGIN)
-    half = np.maximum(half, _LEAST_SIDE * half.max() or 1.0) * extent
+    half = np.maximum(half, _LEAST_SIDE * half.max() or 1.0) * np.array(extent)
     middle = (low + high) / 2
     rows, columns = shape
     a = np.linspace(middle[0] - half[0], middle[0] + half[0], columns)

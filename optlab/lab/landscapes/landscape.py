@@ -288,7 +288,7 @@ def landscape(
     loss: Callable[[], Any],
     plane: Any = "random",
     size: int | tuple[int, int] = 21,
-    extent: float = 1.0,
+    extent: float | tuple[float, float] = 1.0,
     normalise: str | None = "filter",
     seed: int = 0,
     *,
@@ -316,9 +316,10 @@ def landscape(
         second, the other one is orthogonal to it and of the same length.
     size : int or (int, int)
         The number of points along each direction, or of rows (along b) and of columns (along a).
-    extent : float
-        a and b run from -extent to extent. With "pca" and three sets of weights it is in units of
-        what fits: 1 shows all points with a margin of a quarter of their spread.
+    extent : float or (float, float)
+        a and b run from -extent to extent; a pair is that of a and that of b. With "pca" and three
+        sets of weights it is in units of what fits: 1 shows all points with a margin of a quarter
+        of their spread.
     normalise : {"filter", "layer", None}
         How random directions are scaled to the weights: each filter to the norm of that filter,
         each weight as a whole, not at all. Parameters of one dimension stay where they are.
@@ -384,8 +385,13 @@ def landscape(
             f"lambda: cross_entropy(model(x), y); got {type(loss).__name__}."
         )
     rows, columns = _checked_size(size)
-    if not (isinstance(extent, (int, float, np.floating)) and 0 < extent < np.inf):
-        raise ValueError(f"extent is how far the plane reaches, above 0; got {extent!r}.")
+    reach = tuple(extent) if isinstance(extent, (tuple, list)) else (extent, extent)
+    if len(reach) != 2 or not all(
+        isinstance(one, (int, float, np.floating)) and 0 < one < np.inf for one in reach
+    ):
+        raise ValueError(
+            f"extent is how far the plane reaches, above 0, or a pair of these; got {extent!r}."
+        )
     if normalise not in NORMALIZATIONS:
         raise ValueError(f'normalise is "filter", "layer" or None; got {normalise!r}.')
     if refine is not None and not refine > 0:
@@ -424,9 +430,10 @@ def landscape(
                 + ("All parameters have one dimension, and stay." if kind == "random" else "")
             )
     if len(points):
-        a, b = box(points, (rows, columns), extent)
+        a, b = box(points, (rows, columns), reach)
     else:
-        a, b = np.linspace(-extent, extent, columns), np.linspace(-extent, extent, rows)
+        a = np.linspace(-reach[0], reach[0], columns)
+        b = np.linspace(-reach[1], reach[1], rows)
     on = Plane(weights, found)
     made = Landscape(model, loss, on, kind, a, b, seed, refine, None if to is None else Path(to))
     made._runs = recorded

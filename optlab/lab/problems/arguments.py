@@ -63,13 +63,14 @@ def as_function_of_numbers(
     ----------
     function : callable
     dimension : int, optional
-        The number of coordinates, where it is known (from the domain). A function of one argument
-        and one coordinate is f(x) if that works, f(p) on a vector of one number otherwise.
+        The number of coordinates, where it is known (from the domain, or a start). A function of
+        one argument and one coordinate is f(x) if that works, f(p) on a vector of one number
+        otherwise. With more than two coordinates it is f(p).
 
     Raises
     ------
     TypeError
-        If the function needs another number of arguments, or a longer vector.
+        If the function needs another number of arguments, or a vector of unknown length.
 
     Examples
     --------
@@ -79,10 +80,14 @@ def as_function_of_numbers(
     1
     >>> as_function_of_numbers(lambda p: p[0] ** 2 + p[1] ** 2)[1]
     2
+    >>> as_function_of_numbers(lambda p: np.sum(p**2), 7)[1]
+    7
     """
     needed = _count_arguments(function)
+    if needed == 1 and dimension is not None and dimension > 2:
+        return OfVector(function), dimension
     if needed == 2:
-        return function, 2 if dimension is None else dimension
+        return function, 2 if dimension is None else min(dimension, 2)
     on_vector = _tried(function, np.array([-2.0, 2.0]))
     on_number = _tried(function, np.float64(-2.0))
     if dimension == 1:
@@ -93,6 +98,26 @@ def as_function_of_numbers(
     if dimension == 2 or on_vector == 1 or (on_number is None and on_vector is not None):
         return OfVector(function), 2
     return function, 1  # one that fails anyway says so itself where it is evaluated
+
+
+def dimension_of_start(function: Callable[..., Any], start: Any) -> int | None:
+    """Return the length of the vectors that a function takes, where a start tells it.
+
+    A start of two numbers tells nothing: f(x, y) has one too.
+
+    Examples
+    --------
+    >>> dimension_of_start(lambda p: np.sum(p**2), np.ones(7))
+    7
+    >>> dimension_of_start(lambda x, y: x * y, np.ones(7))
+    """
+    try:
+        shape = np.shape(raw(start))
+    except ValueError:  # rows of different length
+        return None
+    if start is None or len(shape) != 1 or shape[0] in (0, 2) or _count_arguments(function) == 2:
+        return None
+    return shape[0]
 
 
 def _tried(function: Callable[[Any], Any], argument: Any) -> int | None:
@@ -111,14 +136,18 @@ def _refuse_longer(function: Callable[[Any], Any]) -> None:
     """Raise TypeError if a function takes a vector of more than two numbers."""
     for count in _LONGER:
         if _tried(function, np.ones(count)) == 1:
-            name = one_line(str(getattr(function, "__name__", "f")))
-            name = "f" if name == "<lambda>" else name
+            name = _name_of(function)
             raise TypeError(
-                f"{name} takes a vector of {count} numbers; a surface has two, a curve one. Fix "
-                f"the others: lambda x, y: {name}(np.stack([x, y, {', '.join('0' * (count - 2))}]))"
-                ", or train them as a Parameter in a loop of your own, inside `with "
-                "ol.record(optimizer) as trace:`."
+                f"{name} takes a vector of {count} numbers; a surface has two, a curve one. "
+                f"ol.compare takes it with a start of that length: start=np.zeros({count}). For a "
+                f"map, fix the others: lambda x, y: {name}(np.stack([x, y, "
+                f"{', '.join('0' * (count - 2))}]))."
             )
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    name = one_line(str(getattr(function, "__name__", "f")))
+    return "f" if name == "<lambda>" else name
 
 
 def _count_arguments(function: Callable[..., Any]) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from optlab.lab.problems import catalogue
+from optlab.lab.problems.arguments import dimension_of_start
 from optlab.lab.problems.formula import looks_like_formula
 from optlab.lab.problems.networks import Network, digits_mlp
 from optlab.lab.problems.surface import Surface
@@ -43,7 +44,7 @@ def names() -> list[str]:
     return list(NAMED)
 
 
-def find(problem: Any) -> Problem:
+def find(problem: Any, start: Any = None) -> Problem:
     """Return the problem for an object, a name, a formula, or a function of your own.
 
     Parameters
@@ -53,6 +54,9 @@ def find(problem: Any) -> Problem:
         (of ``p[0]`` and ``p[1]``, of ``x`` alone). A function takes two numbers, ``f(x, y)``, or
         one: it is ``f(p)`` of a vector if it maps a vector of two numbers to one number, and
         ``f(x)`` of one number otherwise. It is called to find out.
+    start : vector of numbers, optional
+        A start; with one of more than two numbers, a function is ``f(p)`` of a vector of that
+        length.
 
     Returns
     -------
@@ -116,7 +120,7 @@ def find(problem: Any) -> Problem:
             f"{type(problem).__name__!r}: ...}}); got {type(problem).__name__} as the problem."
         )
     if callable(problem):
-        return Surface(problem)
+        return Surface(problem, start=start if dimension_of_start(problem, start) else None)
     raise TypeError(
         "a problem is an object from optlab.problems, its name as text, or a function f(x, y) (or "
         'f(p) of a vector, or a formula as text, "x**2 + 3*y**2"); got '

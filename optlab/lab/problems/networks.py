@@ -11,7 +11,7 @@ import numpy as np
 
 from optlab.autograd.tape.grad_mode import enable_grad, no_grad
 from optlab.backend import random
-from optlab.lab.data.images import Data, digits
+from optlab.lab.data.images import Data, digits, with_validation
 from optlab.nn import CrossEntropyLoss, Layer, Linear, ReLU, Sequential
 
 
@@ -105,17 +105,7 @@ class Network:
 
         @cache
         def divided() -> Data:
-            whole = self.data()
-            n = len(whole.train_x)
-            judges = round(share * n)
-            if not 0 < judges < n:
-                raise ValueError(f"{share:g} of {n} training examples leaves a part empty.")
-            order = random.Key(0).fold("validation").generator().permutation(n)
-            judging, learning = order[:judges], order[judges:]
-            return Data(
-                whole.train_x[learning], whole.train_y[learning],
-                whole.train_x[judging], whole.train_y[judging],
-            )  # fmt: skip
+            return with_validation(self.data(), share)
 
         other = copy.copy(self)
         other.data = divided

@@ -1,7 +1,8 @@
-"""Surface: a function of one or two numbers to minimize."""
+"""Surface: a function of one or two numbers, or of a vector, to minimize."""
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
@@ -15,7 +16,11 @@ from optlab.autograd.tape.nodes import Leaf
 from optlab.autograd.tensor.tensor import SilentDetachError, raw
 from optlab.backend import events, random
 from optlab.backend.text import one_line
-from optlab.lab.problems.arguments import OfVector, as_function_of_numbers
+from optlab.lab.problems.arguments import (
+    OfVector,
+    as_function_of_numbers,
+    dimension_of_start,
+)
 from optlab.lab.problems.formula import Formula
 from optlab.nn import Parameter
 from optlab.plan import CaptureError, Plan, capture_value_and_grad
@@ -25,23 +30,27 @@ Interval = tuple[float, float]
 
 _FLOAT64 = np.dtype("float64")
 _NUMBERS = {1: "one number x", 2: "two numbers (x, y)"}
+#: Points of more coordinates are cut off in texts.
+_MOST_SHOWN = 4
 
 
 class Surface:
-    """A function f(x, y), or f(x), with its domain, start, minima and source.
+    """A function f(x, y), f(x), or f(p) of a vector, with its domain, start, minima and source.
 
     Parameters
     ----------
     function : callable or str
         Maps one or two numbers (or arrays, element by element) to one, in plain NumPy: ``f(x, y)``
         or ``f(x)``. A function of one argument that maps a vector of two numbers to one number is
-        ``f(p)``, of a vector; it is called with one to find out. Or a formula as text,
+        ``f(p)``, of a vector; it is called with one to find out. With a start of more than two
+        numbers it is ``f(p)`` of a vector of that length. Or a formula as text,
         ``"(1 - x)**2 + 100*(y - x**2)**2"``.
     title, name : str, optional
         For display, and for code. By default the name of the function.
     domain : one or two intervals, optional
-        The part of the plane or line that figures show. By default from -3 to 3.
-    start : one or two numbers, optional
+        The part of the plane or line that figures show. By default from -3 to 3. A function of more
+        than two numbers has none, and no map.
+    start : vector of numbers, optional
         The default start of runs.
     minima : sequence of points
         Known global minima.
@@ -62,7 +71,7 @@ class Surface:
     Attributes
     ----------
     dimension : int
-        How many numbers the function takes, 1 or 2.
+        How many numbers the function takes.
     noise : float
         Standard deviation of the noise on every element of the gradient; see `noisy`.
     pattern : tuple of float
@@ -111,13 +120,16 @@ class Surface:
             title, repeatable = title or function.strip(), True  # it is a formula: sums, products
             function = Formula(function)
         own = getattr(function, "__name__", type(function).__name__)
-        known = None if domain is None else len(domain)
+        known = dimension_of_start(function, start) if domain is None else len(domain)
         self.function, self.dimension = as_function_of_numbers(function, known)
         letters = "p" if self.function is not function else "x, y"[: 3 * self.dimension - 2]
         self.name = name or ("f" if own == "<lambda>" else own)
         self.title = one_line(title or (f"f({letters})" if own == "<lambda>" else own), 80)
-        domain = [(-3.0, 3.0)] * self.dimension if domain is None else domain
-        if self.dimension not in (1, 2) or not all(low < high for low, high in domain):
+        if domain is None:
+            domain = [(-3.0, 3.0)] * self.dimension if self.dimension <= 2 else []
+        if (domain or self.dimension <= 2) and (
+            len(domain) not in (1, 2) or not all(low < high for low, high in domain)
+        ):
             raise ValueError(
                 f"domain must be one or two intervals (low, high), low < high; got {domain!r}."
             )
@@ -138,7 +150,7 @@ class Surface:
         return self.function(*point)
 
     def __repr__(self) -> str:
-        return f"<Surface {self.title!r}, start {_format_point(self.start)}>"
+        return f"<Surface {self.title!r}, start {format_coordinates(self.start)}>"
 
     def checked_start(self, start: Any) -> Point:
         """Return a start as finite floats, or raise an error that says what is wrong with it."""
@@ -149,14 +161,15 @@ class Surface:
         if self.dimension == 1 and values.ndim == 0:
             values = values.reshape(1)
         if values.shape != (self.dimension,) or values.dtype.kind not in "fiu":
+            given = f"{self.dimension} numbers" if self.dimension > 2 else _NUMBERS[self.dimension]
             raise ValueError(
-                f"a start on {self.title} is {_NUMBERS[self.dimension]}; got {start!r}. (A "
+                f"a start on {self.title} is {given}; got {reprlib.repr(start)}. (A "
                 "function of two numbers is written f(x, y), or f(p) of a vector; of one f(x).)"
             )
         if not np.all(np.isfinite(values)):
             raise ValueError(
-                f"the start on {self.title} must be finite, but it is {_format_point(values)}. "
-                f"Choose {_NUMBERS[self.dimension]} of ordinary size."
+                f"the start on {self.title} must be finite, but it is "
+                f"{format_coordinates(values)}. Choose numbers of ordinary size."
             )
         return tuple(values.astype(float).tolist())
 
@@ -247,11 +260,23 @@ class Surface:
         Coordinates may be arrays of one shape, for many points at once; the value must then have
         their shape.
         """
-        shape = point[0].shape
-        inputs = [Tensor(c, Leaf(shape, _FLOAT64)) for c in point]
+        return self._differentiated(self.function, point[0].shape, *point)
+
+    def differentiate_vector(self, point: np.ndarray) -> tuple[Any, np.ndarray]:
+        """Return the value of a function of a vector, and the gradient, by calling the function."""
+        assert isinstance(self.function, OfVector)
+        value, gradient = self._differentiated(self.function.function, (), point)
+        return value, gradient
+
+    def _differentiated(
+        self, function: Callable[..., Any], shape: tuple[int, ...], *point: Any
+    ) -> tuple[Any, ...]:
+        """Return the value, which has to have a shape, and its derivative by each argument."""
+        inputs = [Tensor(c, Leaf(np.shape(c), _FLOAT64)) for c in point]
+        place = point[0] if len(point) == 1 and np.ndim(point[0]) == 1 else point
         try:
             with enable_grad():
-                value = self.function(*inputs)
+                value = function(*inputs)
         except SilentDetachError as error:
             mend = (
                 "write np.exp in place of math.exp, and a comparison such as x > 0 in place of "
@@ -264,27 +289,28 @@ class Surface:
                 f"differentiated: {mend}. ({error})"
             ) from error
         if not isinstance(value, Tensor):
-            raise self._not_differentiable(value, point)
+            raise self._not_differentiable(value, place)
         if value.shape != shape and (shape or value.size != 1):
             raise TypeError(
-                f"{self.title} must give one number a point, but at {_format_point(point)} it "
+                f"{self.title} must give one number a point, but at {format_coordinates(place)} it "
                 f"gives an array of shape {value.shape}. Add it up, or take one element."
             )
         if value.node is None:
-            raise self._not_differentiable(value.data, point)
+            raise self._not_differentiable(value.data, place)
         gradient = backpropagate(
             value.node, np.ones(value.shape)[()], targets=[t.node for t in inputs]
         )
         return value.data.reshape(shape)[()], *(
-            np.zeros(shape)[()] if g is None else g for g in gradient
+            np.zeros(np.shape(c))[()] if g is None else g
+            for c, g in zip(point, gradient, strict=True)
         )
 
     def _not_differentiable(self, value: Any, point: Any) -> TypeError:
         what = f"{value!r} of type {type(value).__name__}"
         return TypeError(
             f"{self.title} must give one number a point, computed from its inputs by NumPy "
-            f"functions; at {_format_point(point)} it gives {what}. (A missing return? math.exp in "
-            "place of np.exp?)"
+            f"functions; at {format_coordinates(point)} it gives {what}. (A missing return? "
+            "math.exp in place of np.exp?)"
         )
 
     @cached_property
@@ -376,12 +402,15 @@ class SurfaceRun:
     def backward(self, step: int) -> Any:
         """Compute the loss at the point, and set the gradient of the point."""
         point = self.point.data
-        if self.on_floats:
-            point = point.tolist()
-        value, *gradient = self.evaluate(*point)
-        if self.on_floats:
-            value = np.float64(value)
-        g = np.array(gradient)
+        if self.surface.dimension > 2:
+            value, g = self.surface.differentiate_vector(point.copy())
+        else:
+            if self.on_floats:
+                point = point.tolist()
+            value, *gradient = self.evaluate(*point)
+            if self.on_floats:
+                value = np.float64(value)
+            g = np.array(gradient)
         self._leaf.grad = g if self.noise is None else g + self.noise.at(step)
         if events.backward_finished.listeners:
             events.backward_finished.publish(value, self._leaves)
@@ -389,13 +418,17 @@ class SurfaceRun:
 
     def loss(self) -> float:
         """Return the loss at the point."""
+        function, point = self.surface.function, self.point.data
         with no_grad():
-            value = self.surface.function(*(Tensor(np.float64(c)) for c in self.point.data))
+            if isinstance(function, OfVector) and self.surface.dimension > 2:
+                value = function.function(Tensor(point.copy()))
+            else:
+                value = function(*(Tensor(np.float64(c)) for c in point))
         return float(np.asarray(raw(value)).item())
 
     def place(self) -> str:
         """Return the position of the point, for messages."""
-        return f"at {_format_point(self.point.data)}"
+        return f"at {format_coordinates(self.point.data)}"
 
 
 def _takes_floats(plan: Plan) -> bool:
@@ -411,5 +444,16 @@ def _takes_floats(plan: Plan) -> bool:
     )
 
 
-def _format_point(point: Any) -> str:
-    return f"({', '.join(f'{float(c):.6g}' if np.ndim(c) == 0 else '...' for c in point)})"
+def format_coordinates(point: Any, digits: int = 6) -> str:
+    """Return the coordinates of a point as text; of a long vector the first ones.
+
+    Examples
+    --------
+    >>> format_coordinates((1.5, 2.0)), format_coordinates(np.ones(100))
+    ('(1.5, 2)', '(1, 1, 1, ..., 100 numbers)')
+    """
+    shown = point if len(point) <= _MOST_SHOWN else point[: _MOST_SHOWN - 1]
+    words = [f"{float(c):.{digits}g}" if np.ndim(c) == 0 else "..." for c in shown]
+    if len(words) < len(point):
+        words += ["...", f"{len(point)} numbers"]
+    return f"({', '.join(words)})"

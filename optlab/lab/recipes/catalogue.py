@@ -162,6 +162,14 @@ def _byte_pairs() -> Corpus:
     return Corpus(pairs, readings, pairs.encode(text.validation), len(text.validation))
 
 
+def _last_tenth(data: Corpus) -> Corpus:
+    """Return the training text, its last tenth held out."""
+    cut = [len(reading) - len(reading) // 10 for reading in data.readings]
+    held_out = data.readings[0][cut[0] :]
+    readings = [reading[:n] for reading, n in zip(data.readings, cut, strict=True)]
+    return Corpus(data.tokenizer, readings, held_out, len(data.tokenizer.decode(held_out)))
+
+
 def _windows(length: int, count: int) -> Callable[[Corpus, int, int], Any]:
     def batch(data: Corpus, step: int, seed: int) -> Any:
         reading = data.readings[step % len(data.readings)]
@@ -321,7 +329,7 @@ RECIPES = {
             "char_lstm", "An LSTM on the reference of Python", "bits a character, held out", 2.1,
             False, 90, 1500, 500, _characters,
             lambda data: CharLSTM(len(data.tokenizer), 128, dropout=0.1), _lstm_optimizer,
-            _windows(64, 16), cross_entropy, _bits_per_character,
+            _windows(64, 16), cross_entropy, _bits_per_character, validation=_last_tenth,
         ),
         Recipe(
             "gpt", "A GPT on the reference of Python", "bits a character, held out", 1.9,

@@ -18,6 +18,7 @@ import numpy as np
 from optlab.backend import random
 from optlab.backend.text import one_line
 from optlab.io import load, save
+from optlab.lab.data.images import Data, with_validation
 from optlab.lab.problems.networks import Network
 from optlab.lab.progress import ProgressBar
 from optlab.nn import Layer
@@ -53,6 +54,11 @@ def stopped_between_steps() -> Iterator[list[bool]]:
         signal.signal(signal.SIGINT, before)
 
 
+def _split(data: Any) -> Any:
+    """Return training examples with a part of them held out; of no data, nothing is held out."""
+    return with_validation(data) if isinstance(data, Data) else data
+
+
 @dataclass(frozen=True)
 class Recipe:
     """Everything that fixes the training of a model, and its stated result.
@@ -86,6 +92,11 @@ class Recipe:
         Takes the model and a batch and returns a Tensor.
     score : callable
         Takes the model and the data set.
+    problem : callable or None
+        Of classifiers: returns model and data as a `Network`.
+    validation : callable
+        Takes the data set and returns one whose held-out part is taken from the training part, for
+        settings to be chosen on.
     """
 
     name: str
@@ -103,6 +114,7 @@ class Recipe:
     loss: Callable[[Layer, Any], Any] = field(repr=False)
     score: Callable[[Layer, Any], float] = field(repr=False)
     problem: Callable[[], Network] | None = field(default=None, repr=False)
+    validation: Callable[[Any], Any] = field(default=_split, repr=False)
 
     def run(
         self,
@@ -162,6 +174,25 @@ class Recipe:
             training._load()
         training._train(save_every, callback, progress)
         return training
+
+
+def backward(recipe: Recipe, model: Layer, data: Any, step: int, seed: int) -> float:
+    """Add the gradients of a step to those of the model; return the loss on its batch."""
+    batch = recipe.batch(data, step, seed)
+    with random.scope(f"training step {step}", seed=seed):
+        loss = recipe.loss(model, batch)
+        loss.backward()
+    return float(loss.item())
+
+
+def score(recipe: Recipe, model: Layer, data: Any, seed: int) -> float:
+    """Return the score of a model, in evaluation mode."""
+    model.eval()
+    try:
+        with random.scope("evaluation", seed=seed):
+            return float(recipe.score(model, data))
+    finally:
+        model.train()
 
 
 class Training:
@@ -237,11 +268,7 @@ class Training:
     def take_step(self) -> float:
         """Take one step; return the loss on its batch, before it."""
         self.optimizer.clear_grad()  # of a step that was interrupted
-        batch = self.recipe.batch(self.data, self.step, self.seed)
-        with random.scope(f"training step {self.step}", seed=self.seed):
-            loss = self.recipe.loss(self.model, batch)
-            loss.backward()
-        found = float(loss.item())
+        found = backward(self.recipe, self.model, self.data, self.step, self.seed)
         self._torn = True  # until all of it has been counted
         self.optimizer.step()
         self.optimizer.clear_grad()
@@ -254,12 +281,7 @@ class Training:
 
     def evaluate(self) -> float:
         """Compute the score now, in evaluation mode, and keep it."""
-        self.model.eval()
-        try:
-            with random.scope("evaluation", seed=self.seed):
-                found = float(self.recipe.score(self.model, self.data))
-        finally:
-            self.model.train()
+        found = score(self.recipe, self.model, self.data, self.seed)
         self.scores[self.step] = found
         return found
 

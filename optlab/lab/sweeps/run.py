@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from optlab.lab.cell_store import OPEN, Quantity, SweepStore, mapped
-from optlab.lab.compare import RaceWarning, compare
+from optlab.lab.compare import RaceWarning, run_race
 from optlab.lab.members import Group
 from optlab.lab.problems.surface import Surface
 from optlab.lab.progress import Patience
@@ -364,7 +364,7 @@ def _run_member(task: Any) -> tuple[Any, float, int, BaseException | None]:
     """Run one member; a module-level function, so that another process can call it."""
     surface, template, point, steps, seed = task
     try:
-        race = compare(surface, {"run": template}, start=point, steps=steps, seed=seed)
+        race = run_race(surface, {"run": template}, start=point, steps=steps, seed=seed)
     except Exception as error:  # noqa: BLE001 - a failed cell is marked
         return None, math.nan, 0, error
     trace = race["run"]

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.transforms.functional import hvp
+from optlab.autograd.tensor.tensor import raw
+from optlab.autograd.transforms.functional import hvp, value_and_grad
+from optlab.backend.arrays import on_host
 from optlab.nn.observe.restore_buffers import restore_buffers
-from optlab.trace.probes.base import Arrays, Probe, Step, checked_count
+from optlab.trace.probes.base import Arrays, Probe, Run, Step, checked_count
 
 
 class Curvature(Probe):
@@ -20,6 +22,11 @@ class Curvature(Probe):
     is never formed. With ``samples`` above 0, "hessian trace" has Hutchinson's estimate of its
     trace, the mean of :math:`v^T H v` over as many random sign vectors v, and "hessian trace error"
     the standard error of that mean.
+
+    With ``alignment=True``, "alignment of gradient" has the squared cosines of the gradient of the
+    loss, at the same point, with the k eigenvectors: their sum is its share in the space of these.
+    "curvature along gradient" has :math:`g^T H g / g^T g`. "alignment of update" and "curvature
+    along update" have the same of the change of the parameters in the step, NaN where it is zero.
 
     Parameters
     ----------
@@ -35,6 +42,9 @@ class Curvature(Probe):
         The largest residual of an eigenvalue, relative to the largest one in magnitude.
     samples : int
         The number of products for the trace; 0 leaves it out, otherwise at least 2.
+    alignment : bool
+        Whether gradient and update are compared with the eigenvectors. It costs a gradient and two
+        products more.
     seed : int
         Of the random vectors.
     every, steps, geometric
@@ -43,7 +53,8 @@ class Curvature(Probe):
     References
     ----------
     Cornelius Lanczos 1950; Michael Hutchinson 1989; Jeremy Cohen et al., Gradient descent on neural
-    networks typically occurs at the edge of stability, 2021.
+    networks typically occurs at the edge of stability, 2021; Guy Gur-Ari, Daniel Roberts and Ethan
+    Dyer, Gradient descent happens in a tiny subspace, 2018.
 
     Examples
     --------
@@ -63,7 +74,7 @@ class Curvature(Probe):
 
     needs_update = False
     fits_plans = True
-    shown = ("k", "samples", "seed")
+    shown = ("k", "samples", "alignment", "seed")
 
     def __init__(
         self,
@@ -73,6 +84,7 @@ class Curvature(Probe):
         tolerance: float = 1e-6,
         samples: int = 0,
         seed: int = 0,
+        alignment: bool = False,
         **schedule: Any,
     ) -> None:
         super().__init__(**schedule)
@@ -89,6 +101,18 @@ class Curvature(Probe):
             raise ValueError("samples is 0, or at least 2: one alone has no standard error; got 1.")
         self.tolerance, self.samples = tolerance, checked_count("samples", samples, 0)
         self.seed = checked_count("seed", seed, 0)
+        self.alignment = True if alignment else None  # None is not shown
+        self._run: Run | None = None
+        self._before: np.ndarray | None = None
+
+    def start(self, run: Run) -> None:
+        """Prepare for a run, before its first step."""
+        self._run, self._before = run, None
+
+    def before_step(self, number: int, due: bool) -> None:
+        """Keep the parameters before a step whose update is looked at."""
+        if self.alignment and due and self._run is not None:
+            self._before = _flattened(self._run.parameters)
 
     def observe(self, step: Step) -> Mapping[str, Any]:
         """Return eigenvalues and trace."""
@@ -99,13 +123,22 @@ class Curvature(Probe):
         def product(v: np.ndarray) -> np.ndarray:
             with restore_buffers("Curvature"):
                 found = hvp(self.loss, point, _unflatten(v, point))
-            return np.concatenate([np.asarray(x, np.float64).ravel() for x in found.values()])
+            return _flattened(found)
 
-        found: dict[str, Any] = {
-            "sharpness": largest_eigenvalues(
-                product, size, self.k, self.iterations, self.tolerance, generator
-            )
-        }
+        values, vectors = largest_eigenpairs(
+            product, size, self.k, self.iterations, self.tolerance, generator
+        )
+        found: dict[str, Any] = {"sharpness": values}
+        if self.alignment:
+            with restore_buffers("Curvature"):
+                _, gradient = value_and_grad(self.loss)(point)
+            before = np.full(size, np.nan) if self._before is None else self._before
+            update = _flattened(step.parameters) - before
+            for name, v in (("gradient", _flattened(gradient)), ("update", update)):
+                shares, along = _alignment(v, vectors, product)
+                found[f"alignment of {name}"] = shares
+                found[f"curvature along {name}"] = along
+            self._before = None
         if self.samples:
             signs = generator.choice([-1.0, 1.0], (self.samples, size))
             values = np.array([v @ product(v) for v in signs])
@@ -113,6 +146,24 @@ class Curvature(Probe):
             error = values.std(ddof=1) / np.sqrt(self.samples)
             found["hessian trace error"] = np.float64(error)
         return found
+
+
+def _flattened(arrays: Mapping[str, Any]) -> np.ndarray:
+    """Return arrays as one vector of float64."""
+    return np.concatenate(
+        [np.asarray(on_host(raw(x)), np.float64).ravel() for x in arrays.values()]
+    )
+
+
+def _alignment(
+    v: np.ndarray, vectors: np.ndarray, product: Callable[[np.ndarray], np.ndarray]
+) -> tuple[np.ndarray, np.float64]:
+    """Return the squared cosines of a vector with unit vectors, and the curvature along it."""
+    length = float(np.linalg.norm(v))
+    if not 0 < length < np.inf:
+        return np.full(len(vectors), np.nan), np.float64(np.nan)
+    unit = v / length
+    return np.square(vectors @ unit), np.float64(unit @ product(unit))
 
 
 def _unflatten(v: np.ndarray, like: Arrays) -> Arrays:
@@ -154,11 +205,34 @@ def largest_eigenvalues(
     >>> largest_eigenvalues(lambda v: matrix @ v, 4, 3, 10, 1e-9, np.random.default_rng(0)).round(6)
     array([5., 5., 1.])
     """
+    return largest_eigenpairs(product, size, k, iterations, tolerance, generator)[0]
+
+
+def largest_eigenpairs(
+    product: Callable[[np.ndarray], np.ndarray],
+    size: int,
+    k: int,
+    iterations: int,
+    tolerance: float,
+    generator: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the k largest eigenvalues of a symmetric matrix, and unit eigenvectors [k, size].
+
+    The arguments are those of `largest_eigenvalues`.
+
+    Examples
+    --------
+    >>> matrix = np.diag([1.0, 2.0, 3.0])
+    >>> draws = np.random.default_rng(0)
+    >>> values, vectors = largest_eigenpairs(lambda v: matrix @ v, 3, 1, 9, 1e-9, draws)
+    >>> values.round(6), np.abs(vectors).round(6)
+    (array([3.]), array([[0., 0., 1.]]))
+    """
     basis = np.zeros((0, size))
     diagonal: list[float] = []
     beside: list[float] = []
     most = min(iterations, size)
-    values = np.full(0, np.nan)
+    values, vectors = np.full(0, np.nan), np.zeros((0, 0))
     v = _new_direction(basis, generator)
     while len(basis) < most:
         basis = np.concatenate([basis, v[None]])
@@ -171,7 +245,7 @@ def largest_eigenvalues(
         values, vectors = np.linalg.eigh(matrix)
         scale = max(float(np.abs(values).max()), np.finfo(float).tiny)
         if not np.isfinite(size_of_rest):
-            return np.full(k, np.nan)
+            return np.full(k, np.nan), np.full((k, size), np.nan)
         exhausted = size_of_rest <= 1e-12 * scale
         residuals = np.abs(size_of_rest * vectors[-1, -k:])
         if not exhausted and len(values) > k and (residuals <= tolerance * scale).all():
@@ -181,8 +255,10 @@ def largest_eigenvalues(
         # An exhausted space may lack copies of an equal eigenvalue: go on from outside of it.
         v = _new_direction(basis, generator) if exhausted else w / size_of_rest
         beside.append(0.0 if exhausted else size_of_rest)
-    found = values[::-1][:k]
-    return np.pad(found, (0, k - len(found)), constant_values=np.nan)
+    found, count = values[::-1][:k], min(k, len(values))
+    pairs = np.full((k, size), np.nan)
+    pairs[:count] = vectors[:, ::-1][:, :count].T @ basis
+    return np.pad(found, (0, k - len(found)), constant_values=np.nan), pairs
 
 
 def _new_direction(basis: np.ndarray, generator: np.random.Generator) -> np.ndarray:

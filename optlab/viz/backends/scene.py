@@ -191,6 +191,18 @@ class Area:
 
 
 @dataclass(frozen=True)
+class Band:
+    """The space between two curves, so pale that bands of one panel are seen through others."""
+
+    x: Floats
+    low: Floats
+    high: Floats
+    color: str
+    opacity: float = 0.16
+    group: str = ""
+
+
+@dataclass(frozen=True)
 class Bars:
     """Bars to the right from zero, around their places along y."""
 
@@ -239,7 +251,7 @@ class HeatMap:
     tips: Any = ()
 
 
-Mark = Line | Points | Text | Rule | Area | Bars | Contour | HeatMap
+Mark = Line | Points | Text | Rule | Area | Band | Bars | Contour | HeatMap
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,12 @@ from optlab import optimizer as library
 from optlab.backend.text import unique_lines
 from optlab.lab.compare import Comparison
 from optlab.lab.problems.lookup import NAMED, find
+from optlab.lab.problems.networks import Network, digits_mlp
 from optlab.lab.problems.surface import Surface
 from optlab.optimizer import LookAhead, ModelAverage, Optimizer
 from optlab.optimizer.wrappers.average import Average
 from optlab.viz.explorer.presets import FOUR
+from optlab.viz.explorer.recorded import are_recorded, recorded_runs, trained
 from optlab.viz.explorer.state import (
     MOST_OPTIMIZERS,
     OWN,
@@ -43,10 +45,14 @@ def explore(
 
     Parameters
     ----------
-    problem : Surface, str, callable or Comparison, optional
+    problem : Surface, Network, str, callable, Comparison, Trace or Training, optional
         A surface that `optlab.compare` accepts (its name, a formula as text, a function
         ``f(x, y)``, ``f(p)`` or ``f(x)``), or the result of a comparison. By default the
-        Rosenbrock valley.
+        Rosenbrock valley. A network, such as "digits_mlp", is trained by each optimizer. A
+        recorded run of a real model, or a list or dict of them, is shown as it was: a trace, or a
+        `Training` of a recipe, whose loss is drawn under the path. The map is the plane in which
+        the runs move most (with the probe `Snapshots`), coordinates are the norms of layers (with
+        `Norms`).
     optimizers : dict of str to Optimizer, or list of str, optional
         Templates, which start at their own rates, or names of classes, which start at their best
         rates. By default SGD, Momentum, RMSProp and Adam; where nothing at all is given, the preset
@@ -54,7 +60,7 @@ def explore(
     start : one or two numbers, optional
         By default the start of the problem.
     steps : int, optional
-        Updates per run; by default 300, or as in the comparison.
+        Updates per run; by default 300 (of a network 200), or as in the comparison.
     seed : int
         Seed of the noise of a noisy problem.
 
@@ -88,16 +94,28 @@ def explore(
         else:
             start = problem.start if start is None else start
             problem = problem.problem
+    if are_recorded(problem) or is_network(problem):
+        if are_recorded(problem):
+            recorded = recorded_runs(problem)
+        else:
+            network = find(problem)
+            assert isinstance(network, Network)
+            chosen = list(FOUR) if optimizers is None else optimizers
+            _entries(chosen)  # errors come before any run
+            recorded = trained(network, chosen, 200 if steps is None else steps, seed)
+        state.problem, state.seed, given = recorded.problem.name, recorded.seed, recorded
+        optimizers, steps = recorded.optimizers, recorded.steps
     if given is None:
         if problem is None and optimizers is None and start is None and steps is None:
             state = preset_state("narrow valley", state)
             state.step = 0
         else:
             found = find("rosenbrock" if problem is None else problem)
-            if not isinstance(found, Surface):
+            assert isinstance(found, Surface)
+            if found.dimension > 2:
                 raise TypeError(
-                    f"{found.title} is a network: train it with ol.compare, and give explore the "
-                    "comparison."
+                    f"{found.title} takes {found.dimension} numbers: no map shows them. Run it "
+                    "with ol.compare, which draws its losses."
                 )
             named = next((name for name, known in NAMED.items() if known is found), None)
             if named is None and problem == "quadratic":
@@ -117,6 +135,14 @@ def explore(
         if any(entry.rate is not None for entry in state.optimizers):
             state.mode = "custom"
     return Explorer(state, given, own)
+
+
+def is_network(problem: Any) -> bool:
+    """Return whether a problem is a network, or the name of one."""
+    if isinstance(problem, str):
+        named = NAMED.get(problem.lower().replace("-", "_").replace(" ", "_"))
+        return named is not None and isinstance(find(named), Network)
+    return isinstance(problem, Network) or problem is digits_mlp
 
 
 def _entries(optimizers: Any) -> tuple[list[Entry], dict[str, Optimizer]]:

@@ -28,6 +28,7 @@ from optlab.viz.comparison.page import race_page
 from optlab.viz.explorer.apart_image import apart_png
 from optlab.viz.explorer.model import Model
 from optlab.viz.explorer.runs import Runs
+from optlab.viz.landscapes.plane import landscape_png
 from optlab.viz.style import theme
 from optlab.viz.style.geometry import clip_line, simplify
 from optlab.viz.style.text import race_headline
@@ -42,6 +43,9 @@ def explorer_png(model: Model, width: int = 1300) -> bytes:
     """Draw the current state of a model as a PNG image: paths and losses, or one step."""
     height = round(width * 0.5)
     if model.network:
+        plane = getattr(model.problem, "landscape", None)
+        if plane is not None:
+            return landscape_png(plane, width=width, height=height)
         return race_png(model.problem, width=width, height=height)
     if model.state.view == "apart":
         return apart_png(model, width, height)

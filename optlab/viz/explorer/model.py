@@ -14,6 +14,7 @@ from optlab.lab.problems.surface import Surface
 from optlab.optimizer import Optimizer
 from optlab.optimizer.wrappers import layers_of
 from optlab.viz.explorer.presets import PRESETS, ShownRun
+from optlab.viz.explorer.recorded import RecordedRuns
 from optlab.viz.explorer.runs import (
     LADDER,
     LAST_BIT,
@@ -217,6 +218,8 @@ class Model:
     def _network_runs(self) -> dict[str, Runs]:
         race = self.problem
         self.start = ()
+        if isinstance(race, RecordedRuns):
+            return race.runs()
         return {
             name: runs_of_trace(race, name, race.optimizers[name], race.steps)
             for name in race.traces
@@ -299,7 +302,9 @@ class Model:
     @property
     def axes(self) -> list[str]:
         """Names of the coordinates."""
-        return ["norm"] if self.network else list(AXES[: len(self.start)])
+        if self.network:
+            return list(getattr(self.problem, "axes", ["norm"]))
+        return list(AXES[: len(self.start)])
 
     # Numbers of a step --------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.lab.compare import RaceWarning, compare
+from optlab.lab.compare import RaceWarning, run_race
 from optlab.lab.problems.surface import Surface
 from optlab.lab.sweep import LADDER
 from optlab.lab.vectorized import NotOnePassError, run_ensemble
@@ -254,7 +254,7 @@ def _run_sequentially(
 ) -> Runs:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RaceWarning)  # the rows show which run ended, and why
-        race = compare(
+        race = run_race(
             surface,
             {f"{place}": member for place, member in enumerate(members)},
             start=tuple(start),

@@ -23,12 +23,14 @@ def curvature(traces: Any, *, width: int = WIDTH, height: int = HEIGHT) -> go.Fi
     r"""Draw the largest eigenvalues of the Hessian along runs, and the losses.
 
     A dashed line is the limit above which the run's learning rate diverges on a quadratic: 2 / rate
-    for gradient descent, 2 (1 + momentum) / rate with momentum. Of other rules it is not drawn.
+    for gradient descent, 2 (1 + momentum) / rate with momentum. Of other rules it is not drawn. A
+    third panel shows which share of gradient and update lies in the space of the eigenvectors,
+    where that was recorded.
 
     Parameters
     ----------
     traces : Trace, list or dict of Trace, or Comparison
-        Recorded with the probe `Curvature`.
+        Recorded with the probe `Curvature`; with ``alignment=True`` for the third panel.
 
     Raises
     ------
@@ -143,9 +145,11 @@ def _scene(traces: Any, width: int, height: int) -> Scene:
                      said + "loss %{y:.4g}", group=name)
             )  # fmt: skip
     several = len(named) > 1
+    aligned = {n: trace for n, trace in named.items() if "alignment of gradient" in trace.names}
     page = layout.page(
-        width, height, names=list(styles) if several else [], note="", shares=[1, 0.8],
-        rooms=[62, 6], headed=True,
+        width, height, names=list(styles) if several else [], note="",
+        shares=[1, 0.8, 0.8] if aligned else [1, 0.8], rooms=[62, 62, 10] if aligned else [62, 6],
+        headed=True,
     )  # fmt: skip
     highest = 1.08 * max(top)
     panels = [
@@ -157,9 +161,32 @@ def _scene(traces: Any, width: int, height: int) -> Scene:
     ]  # fmt: skip
     axis, scale = _loss_axis(values)
     panels.append(Panel(Axis(0.0, last, name="step", whole=True), axis, losses, "Loss", scale))
+    if aligned:
+        panels.append(_alignment(aligned, styles, last))
     said = "Dashed: above it, this rate diverges on a quadratic." if drawn else ""
     title = "Sharpness along the runs" if several else "Sharpness along the run"
     return Scene(page, title, said, panels, entries(styles) if several else {})
+
+
+def _alignment(named: Any, styles: Any, last: float) -> Panel:
+    """Return the shares of gradients and updates in the space of the eigenvectors."""
+    marks: list[Mark] = []
+    most = 1
+    for name, trace in named.items():
+        color = styles[name].color
+        for what, pen in (("gradient", Pen(color, 1.8)), ("update", Pen(color, 1.4, (2, 3)))):
+            label = f"alignment of {what}"
+            shares = np.asarray(trace[label], np.float64)
+            most = max(most, shares.shape[1])
+            steps = np.asarray(trace.steps(label), np.float64)
+            hover = f"<b>{escaped(name)}</b> after %{{x:d}} steps<br>{what}: %{{y:.1%}}"
+            marks.append(Line(steps, shares.sum(axis=1), pen, hover, group=name))
+    many = f"the first {most} eigenvectors" if most > 1 else "the first eigenvector"
+    ticks = [(k / 4, f"{25 * k} %") for k in range(5)]
+    return Panel(
+        Axis(0.0, last, name="step", whole=True), Axis(-0.02, 1.04, ticks=ticks, grid=True), marks,
+        "Share along", f"{many}; dotted: of the update",
+    )  # fmt: skip
 
 
 def _lowest(named: Any) -> float:

@@ -80,7 +80,7 @@ def trajectory_png(
     return draw_png(_scene(traces, width, height), scale)
 
 
-def _points(trace: Any) -> tuple[Floats, Floats] | None:
+def weights_of_run(trace: Any) -> tuple[Floats, Floats] | None:
     """Return the steps and the weights [steps, size] of a run; None if it has none."""
     kind = "snapshot" if "snapshot" in trace.names else "parameter"
     if kind not in trace.names:
@@ -92,9 +92,9 @@ def _points(trace: Any) -> tuple[Floats, Floats] | None:
     return (np.concatenate([[0.0], steps]) if len(flat) > len(steps) else steps), flat
 
 
-def _plane(named: Any) -> tuple[dict[str, tuple[Floats, Floats, Floats]], Floats]:
+def principal_paths(named: Any) -> tuple[dict[str, tuple[Floats, Floats, Floats]], Floats]:
     """Return steps, coordinates [steps, 2] and hidden distances of each run, and the shares."""
-    found = {name: _points(trace) for name, trace in named.items()}
+    found = {name: weights_of_run(trace) for name, trace in named.items()}
     if all(points is not None for points in found.values()):
         known = {name: points for name, points in found.items() if points is not None}
         sizes = {flat.shape[1] for _, flat in known.values()}
@@ -136,7 +136,7 @@ def _two_columns(at: Floats) -> Floats:
 
 def _scene(traces: Any, width: int, height: int) -> Scene:
     named = traces_of(traces, "trajectory")
-    paths, shares = _plane(named)
+    paths, shares = principal_paths(named)
     styles = theme.assign_styles(
         {name: str(trace.settings.get("class", name)) for name, trace in named.items()}
     )

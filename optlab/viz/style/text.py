@@ -87,14 +87,18 @@ def why_stopped(trace: TraceLike) -> str | None:
 
 
 def format_point(coordinates: Any) -> str:
-    """Format the coordinates of a point.
+    """Format the coordinates of a point; of a long vector the first ones.
 
     Examples
     --------
-    >>> format_point((-0.35, 1.75))
-    '(−0.35, 1.75)'
+    >>> format_point((-0.35, 1.75)), format_point(np.ones(100))
+    ('(−0.35, 1.75)', '(1, 1, 1, ..., 100 numbers)')
     """
-    return "(" + ", ".join(format_number(float(c)) for c in np.ravel(coordinates)) + ")"
+    values = np.ravel(coordinates)
+    shown = values if len(values) <= 4 else values[:3]
+    words = [format_number(float(c)) for c in shown]
+    words += [] if len(shown) == len(values) else ["...", f"{len(values)} numbers"]
+    return f"({', '.join(words)})"
 
 
 def start_of(comparison: ComparisonLike) -> Any | None:

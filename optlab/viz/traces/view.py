@@ -110,6 +110,8 @@ _PROBES = {
     "effective rate": "EffectiveRate()", "noise": "GradientNoise()", "signal": "GradientNoise()",
     "histogram": "Histogram()", "projection": "Projection(k=2)", "pca": "PCA(k=2)",
     "snapshot": "Snapshots(every=100)", "activation": "Activations()", "time ": "Time()",
+    "alignment of": "Curvature(loss, k=5, alignment=True)",
+    "curvature along": "Curvature(loss, alignment=True)",
     "sharpness": "Curvature(loss)", "hessian trace": "Curvature(loss, samples=10)",
     "memory": "Memory()", "parameter": "Values()", "gradient": "Values()", "update": "Values()",
 }  # fmt: skip

@@ -33,6 +33,7 @@ from optlab.viz.backends.matplotlib.image import (
 from optlab.viz.backends.scene import (
     Area,
     Axis,
+    Band,
     Bars,
     Contour,
     Fill,
@@ -311,6 +312,14 @@ def _(mark: Area, axes: Axes, order: float) -> None:
     axes.fill_between(mark.x, mark.low, mark.high, zorder=order, **_fill(mark.fill))
     if mark.edge is not None:
         axes.plot(mark.x, mark.high, zorder=order, **_line(mark.edge))
+
+
+@_draw.register
+def _(mark: Band, axes: Axes, order: float) -> None:
+    axes.fill_between(
+        mark.x, mark.low, mark.high, color=mark.color, alpha=mark.opacity, linewidth=0,
+        zorder=order,
+    )  # fmt: skip
 
 
 @_draw.register

@@ -12,6 +12,7 @@ import plotly.graph_objects as go
 from optlab.viz.backends.scene import (
     Area,
     Axis,
+    Band,
     Bars,
     Contour,
     Fill,
@@ -380,6 +381,18 @@ def _(mark: Area, panel: Panel) -> list[tuple[str, dict[str, Any]]]:
     return [_scatter(
         line, mode="lines", stackgroup="", line=_line(line.pen), fillcolor=mark.fill.color,
         fillpattern=_pattern(mark.fill),
+    )]  # fmt: skip
+
+
+@_drawn.register
+def _(mark: Band, panel: Panel) -> list[tuple[str, dict[str, Any]]]:
+    around = Line(
+        np.concatenate([mark.x, mark.x[::-1]]), np.concatenate([mark.high, mark.low[::-1]]),
+        Pen(mark.color, 0), group=mark.group,
+    )  # fmt: skip
+    color = theme.with_opacity(mark.color, mark.opacity)
+    return [_scatter(
+        around, mode="lines", line={"width": 0}, fill="toself", fillcolor=color, hoverinfo="skip",
     )]  # fmt: skip
 
 

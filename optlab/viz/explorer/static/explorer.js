@@ -13,6 +13,7 @@ import { MapPanel } from "./hands.js";
 import { FormulaField } from "./formula_field.js";
 import { Menu, download, pythonOf } from "./menu.js";
 import { numberText } from "./numbers.js";
+import { PathMap } from "./path_map.js";
 import { Plot } from "./plot.js";
 
 const NAMED_KEYS = ["loss", "memory", "length", "angle", "plane", "beside"];
@@ -40,6 +41,7 @@ export class Explorer extends Changes {
     this.frameTimes = [];
     this.problemKey = this.lastHeights = this.claimText = "";
     this.map = this.network ? null : new MapPanel(this);
+    this.pathMap = this.network && model.get("given").plane ? new PathMap(this, model.get("given").plane) : null;
     this.plot = new Plot(this);
     this.apart = new TakeApart(this);
     this.beside = new Beside(this);
@@ -63,7 +65,7 @@ export class Explorer extends Changes {
     if (this.map) this.map.element.append(this.problem, this.formula.element);
     this.plot.element.append(this.beside.element);
     this.message = make("p", { class: "message", role: "alert", hidden: true });
-    this.left = make("div", { class: "left" }, this.map && this.map.element);
+    this.left = make("div", { class: "left" }, this.map ? this.map.element : this.pathMap && this.pathMap.element);
     this.right = make("div", { class: "right" }, this.plot.element, this.apart.element);
     this.body = make("div", { class: "body" }, this.left, this.right);
     this.live = make("div", { class: "hidden", "aria-live": "polite" });
@@ -384,7 +386,7 @@ export class Explorer extends Changes {
     this.layout = width >= 860 * size ? "wide" : width >= 640 * size ? "middle" : "narrow";
     for (const name of ["wide", "middle", "narrow"]) root.classList.toggle(`ol-${name}`, name === this.layout);
     root.classList.toggle("ol-apart-view", this.view === "apart");
-    root.classList.toggle("ol-network", this.network);
+    root.classList.toggle("ol-network", this.network && !this.pathMap);
     const room = this.body.clientWidth;
     this.room = room;
     let tall = this.layout === "wide" ? Math.max(300, Math.min(342, 0.342 * width)) : this.layout === "middle" ? 320 : Math.max(240, Math.min(420, 0.82 * room));
@@ -397,7 +399,7 @@ export class Explorer extends Changes {
     tall = Math.round(tall);
     this.plot.element.hidden = Boolean(apart);
     this.apart.element.hidden = !apart;
-    const narrow = this.layout === "narrow" || this.network;
+    const narrow = this.layout === "narrow" || (this.network && !this.pathMap);
     const left = narrow ? room : Math.round(room * (apart ? 0.35 : this.layout === "wide" ? 0.6 : 0.54));
     this.body.style.gridTemplateColumns = narrow ? "minmax(0, 1fr)" : `${left}px minmax(0, 1fr)`;
     // The bottom bar keeps the columns of Look in both modes: it never moves.
@@ -415,6 +417,7 @@ export class Explorer extends Changes {
       else this.header.after(this.examples.element);
     }
     if (this.map) this.map.resize(left, tall);
+    else if (this.pathMap) this.pathMap.resize(left, tall);
     if (!apart) this.plot.resize(this.plot.element.clientWidth, narrow && !this.network ? Math.round(260 * Math.max(1, size * 0.9)) : tall);
     this.apart.resize(apart && !narrow ? tall : 0);
     return true;
@@ -478,6 +481,10 @@ export class Explorer extends Changes {
         this.lookBox = null;
       }
       this.map.drawBase();
+    }
+    if (this.pathMap) {
+      if (paths) this.pathMap.drawBase();
+      this.pathMap.drawTop();
     }
     if (!apart && paths) this.plot.drawBase();
     if (this.map) {

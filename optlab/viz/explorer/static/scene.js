@@ -76,7 +76,7 @@ export class Scene extends Widget {
   }
 
   get axes() {
-    return this.network ? ["norm"] : ["x", "y"].slice(0, this.state.start.length);
+    return this.network ? this.engine.given.axes || ["norm"] : ["x", "y"].slice(0, this.state.start.length);
   }
 
   get coordinate() {

@@ -1,0 +1,1 @@
+"""Comparisons over seeds and budgets, each optimizer tuned by the same budget."""

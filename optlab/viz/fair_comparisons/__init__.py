@@ -1,0 +1,1 @@
+"""Comparisons over seeds and budgets: bands, performance profiles, what tuning costs."""
