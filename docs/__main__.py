@@ -1,7 +1,8 @@
 """Build the site: ``python -m docs`` writes docs/_build/html/index.html.
 
-Every warning is an error. Notebooks run once and are kept until optlab or the notebook changes;
-``--no-notebooks`` leaves them out. Nothing is asked of another host.
+Every warning is an error, and so is a link that leads nowhere or a page that asks another host for
+anything. Notebooks run once, and their outputs are kept until optlab or the notebook changes;
+``--no-notebooks`` shows them without outputs.
 """
 
 from __future__ import annotations
@@ -34,19 +35,22 @@ def main(arguments: list[str] | None = None) -> int:
 
     if chosen.fresh:
         shutil.rmtree(BUILD, ignore_errors=True)
-    # Kernels import this checkout, and a build takes the threads that a test takes.
+    # The kernels of notebooks import this checkout.
     root = str(HERE.parent)
     path = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = f"{root}{os.pathsep}{path}" if path else root
     os.environ["OPTLAB_SITE_NOTEBOOKS"] = "off" if chosen.no_notebooks else "cache"
     sources.write(BUILD / "source")
-    status = sphinx(
-        ["-W", "--keep-going", "-q", "-b", "html", "-c", str(HERE), "-d", str(BUILD / "doctrees")]
-        + [str(BUILD / "source"), str(chosen.out)]
-    )
-    if status == 0:
-        print(f"The site is built: {chosen.out / 'index.html'}")
-    return int(status)
+    options = ["-W", "--keep-going", "-q", "-b", "html", "-c", str(HERE)]
+    places = [BUILD / "doctrees", BUILD / "source", chosen.out]
+    status = sphinx([*options, "-d", *map(str, places)])
+    if status:
+        return int(status)
+    from docs.check import problems
+
+    found = problems(chosen.out.resolve())
+    print("\n".join(found) or f"The site is built: {chosen.out / 'index.html'}")
+    return bool(found)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,14 @@ extensions = [
     "docs.extension",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["_gallery", "reference/command-line-help.md", "jupyter_execute", "gallery/*.ipynb", "gallery/*.py", "**/*.zip"]
+exclude_patterns = [
+    "_gallery",
+    "reference/command-line-help.md",
+    "jupyter_execute",
+    "gallery/*.ipynb",
+    "gallery/*.py",
+    "**/*.zip",
+]
 default_role = "py:obj"
 nitpicky = False
 suppress_warnings: list[str] = []
@@ -125,4 +132,6 @@ html_sidebars = {
     **{f"{part}/*": ["sidebar-nav-bs"] for part in ("gallery", "development")},
     "reference/[!a]*": ["sidebar-nav-bs"],
 }
-mathjax_path = "mathjax.js"  # of the package django-static-mathjax: one file, without fonts to fetch
+mathjax_path = (
+    "mathjax.js"  # of the package django-static-mathjax: one file, without fonts to fetch
+)

@@ -1,4 +1,4 @@
-"""What the site adds to Sphinx: names of optlab in text are links, and pages know their neighbors."""
+"""What the site adds to Sphinx: names in texts are links, pages of the reference have neighbors."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 from docutils import nodes
 
-from docs import names, sources
+from docs import names, reference, sources
 
 _NAME = re.compile(r"ol((?:\.\w+)+)(?:\(.*\))?", re.DOTALL)
 
 
 def gallery_order(file: str) -> int:
     """Return the place of a script in the gallery's README, which orders the gallery."""
-    return list(sources._titles()).index(Path(file).stem)
+    return list(sources.titles()).index(Path(file).stem)
 
 
 @cache
@@ -55,7 +55,7 @@ def name_bases(app: Any, name: str, obj: Any, options: Any, bases: list[Any]) ->
     for base in bases:
         known = next((n for n in names.pages() if n.thing is base), None)
         if known is not None:
-            shown.append(f":py:class:`{sources.short(known.path)} <{known.path}>`")
+            shown.append(f":py:class:`{reference.short(known.path)} <{known.path}>`")
         elif base.__module__ == "builtins" and base is not object:
             shown.append(f":py:class:`{base.__name__}`")
     bases[:] = shown or [":py:class:`object`"]
@@ -71,7 +71,7 @@ def add_neighbors(app: Any, pagename: str, templatename: str, context: Any, doct
     if place is None:
         found = [n for n in names.pages() if n.file == page]
         place = found[0].place if found else None
-    context["package"] = place and sources.short(place)
+    context["package"] = place and reference.short(place)
     context["package_page"] = place and f"reference/api/{place}"
     context["neighbors"] = [
         (name.path.rpartition(".")[2], f"reference/api/{name.file}", name.file == page)

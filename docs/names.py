@@ -1,7 +1,7 @@
 """The public names of optlab, and the page of the reference that each of them has.
 
-A name is documented once, where a program writes it: ``ol.grad`` and not ``ol.autograd.grad``. Other
-places that hand on the same object link to that page.
+A name is documented once, where a program writes it: ``ol.grad`` and not ``ol.autograd.grad``.
+Other places that hand on the same object link to that page.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-#: Public modules in the order of the reference, with the heading of each page. The first module that
-#: hands on an object is the one that documents it.
+#: Public modules in the order of the reference, with the heading of each page. The first module
+#: that hands on an object is the one that documents it.
 MODULES = {
     "optlab": "ol: tensors, derivatives, races",
     "optlab.optimizer": "ol.optimizer: optimizers",
@@ -150,7 +150,9 @@ def by_module() -> dict[str, dict[str, Name]]:
 
 def pages() -> list[Name]:
     """Return the names that have a page of their own."""
-    unique = {name.path: name for names in by_module().values() for name in names.values() if name.own}
+    unique = {
+        name.path: name for names in by_module().values() for name in names.values() if name.own
+    }
     return list(unique.values())
 
 

@@ -1,4 +1,4 @@
-"""The pages that people read: their code runs, their links lead somewhere, every name has a page."""
+"""The pages that people read: their code runs, their links lead somewhere, names have a page."""
 
 import importlib
 import inspect
