@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import optlab
+from docs import sources
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -92,7 +93,7 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "matplotlib_animations": False,
     "default_thumb_file": str(ROOT / "gallery" / "first-race.png"),
-    "thumbnail_size": (640, 448),
+    "thumbnail_size": sources.THUMBNAIL,
     "copyfile_regex": r".*\.png",
 }
 
@@ -122,7 +123,8 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
     "back_to_top_button": False,
-    "secondary_sidebar_items": {"**": ["page-toc"], "index": [], "explorer": []},
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": [], "explorer": [], "gallery/*": []},
+    "article_header_start": ["breadcrumbs"],
 }
 html_sidebars = {
     "index": [],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from functools import cache
 from pathlib import Path
@@ -61,6 +62,21 @@ def name_bases(app: Any, name: str, obj: Any, options: Any, bases: list[Any]) ->
     bases[:] = shown or [":py:class:`object`"]
 
 
+def defining_module(app: Any, place: str, attribute: str) -> str | None:
+    """Return the module whose file has the source; ``__module__`` of classes is their package."""
+    thing: Any = names.module(place)
+    for part in attribute.split("."):
+        thing = (
+            inspect.getattr_static(thing, part, None)
+            if inspect.isclass(thing)
+            else getattr(thing, part, None)
+        )
+    thing = getattr(thing, "__func__", None) or getattr(thing, "fget", None) or thing
+    definition = vars(thing).get("__wrapped__") if inspect.isclass(thing) else None
+    definition = definition.names["__module__"] if definition is not None else None
+    return definition or getattr(thing, "__module__", None)
+
+
 def add_neighbors(app: Any, pagename: str, templatename: str, context: Any, doctree: Any) -> None:
     """Give a page of the reference the names of its package, for the sidebar."""
     if not pagename.startswith("reference/api/"):
@@ -85,4 +101,5 @@ def setup(app: Any) -> dict[str, bool]:
     app.connect("doctree-resolved", link_names)
     app.connect("autodoc-process-bases", name_bases)
     app.connect("html-page-context", add_neighbors)
+    app.connect("viewcode-follow-imported", defining_module)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from argparse import ArgumentParser, _SubParsersAction
@@ -16,6 +17,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 BUILD = HERE / "_build"
 
+THUMBNAIL = (640, 448)
 #: What sphinx-gallery writes beside the sources.
 _WRITTEN_BY_GALLERY = ("gallery/", "reference/used/", "sg_execution_times.rst")
 
@@ -57,6 +59,7 @@ def _files() -> Iterator[tuple[str, str | bytes]]:
             yield page, relinked((ROOT / document).read_text(encoding="utf-8"), document, page)
     for path in sorted((ROOT / "gallery").glob("*.png")):
         yield f"pictures/{path.name}", path.read_bytes()
+        yield f"pictures/small/{path.name}", _thumbnail(path)
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         yield f"tutorials/{path.name}", _notebook(path)
     yield from _gallery()
@@ -155,6 +158,19 @@ def _docstring(script: str) -> tuple[str, str]:
     return match[1].strip(), text[match.end() :]
 
 
+def _thumbnail(path: Path) -> bytes:
+    """Return a picture in the size of the gallery's cards, on white paper."""
+    from PIL import Image, ImageOps
+
+    with Image.open(path) as image:  # smoothed only in full colors, which most files do without
+        colors = Image.alpha_composite(
+            Image.new("RGBA", image.size, "white"), image.convert("RGBA")
+        ).convert("RGB")
+    made = io.BytesIO()
+    ImageOps.pad(colors, THUMBNAIL, Image.Resampling.LANCZOS, "white").save(made, "png")
+    return made.getvalue()
+
+
 def _gallery() -> Iterator[tuple[str, str]]:
     """Yield the scripts as sphinx-gallery reads them: a title, the picture, then the script.
 
@@ -177,7 +193,7 @@ def _gallery() -> Iterator[tuple[str, str]]:
 
 {rest}
 """
-# sphinx_gallery_thumbnail_path = {picture[1:]!r}
+# sphinx_gallery_thumbnail_path = "pictures/small/{Path(picture).name}"
 {code}''',
         )
     header = "Gallery\n=======\n\nEvery picture is made by the script on its page.\n"

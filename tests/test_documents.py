@@ -1,5 +1,6 @@
 """The pages that people read: their code runs, their links lead somewhere, names have a page."""
 
+import doctest
 import importlib
 import inspect
 import linecache
@@ -41,6 +42,8 @@ def test_the_code_of_a_page_runs_and_prints_what_stands_below_it(
     monkeypatch.chdir(tmp_path)
     shared = {"__name__": "page"}
     text = path.read_text(encoding="utf-8")
+    if "ol.course." in text:
+        pytest.importorskip("optlab.course")
     blocks = re.findall(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", text, re.DOTALL)
     for block, printed in blocks:  # in order: later blocks use results of earlier ones
         # Messages name the line of the user's file; here it is this block.
@@ -140,3 +143,8 @@ def test_every_public_name_is_in_the_reference():
 def test_no_two_pages_of_the_reference_are_one_file():
     files = [name.file.lower() for name in names.pages()]
     assert len(set(files)) == len(files)
+
+
+@pytest.mark.parametrize("module", ["check", "links", "names", "reference"])
+def test_the_examples_of_the_site_s_own_modules_run(module):
+    assert doctest.testmod(importlib.import_module(f"docs.{module}")).failed == 0
