@@ -5,6 +5,7 @@ import importlib
 import inspect
 import linecache
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -148,3 +149,25 @@ def test_no_two_pages_of_the_reference_are_one_file():
 @pytest.mark.parametrize("module", ["check", "links", "names", "reference"])
 def test_the_examples_of_the_site_s_own_modules_run(module):
     assert doctest.testmod(importlib.import_module(f"docs.{module}")).failed == 0
+
+
+def test_the_badges_say_what_the_project_says_of_itself():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    classifiers = " ".join(project["classifiers"])
+    pythons = re.findall(r"Python :: (3\.\d+)", classifiers)
+    assert project["license"] == "Apache-2.0"
+    said = {
+        "license": "Apache 2.0",
+        "python": ", ".join(pythons),
+        "typed": "py.typed",
+        "status": re.findall(r"Development Status :: \d - (\w+)", classifiers)[0].lower(),
+    }
+    assert (ROOT / "optlab" / "py.typed").is_file()
+    assert "Typing :: Typed" in classifiers
+    readme = PAGES[0].read_text(encoding="utf-8")
+    shown = re.findall(r"!\[(\w+: [^\]]+)\]\(docs/badges/(\w+)\.svg\)", readme)
+    assert {file: text.partition(": ")[2] for text, file in shown} == said
+    for text, file in shown:
+        drawing = (ROOT / "docs" / "badges" / f"{file}.svg").read_text(encoding="utf-8")
+        assert f"<title>{text}</title>" in drawing
+        assert f">{said[file]}</text>" in drawing
