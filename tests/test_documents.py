@@ -56,6 +56,14 @@ def test_the_code_of_a_page_runs_and_prints_what_stands_below_it(
             assert without_wraps_and_places(said) == without_wraps_and_places(printed)
 
 
+@pytest.mark.parametrize("path", MARKDOWN, ids=name_of)
+def test_blocks_of_code_open_with_their_language_and_close(path):
+    fences = re.findall(r"^(?:```|:::)+.*$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    code = [fence for fence in fences if fence.startswith("```")]
+    assert all(fence != "```" for fence in code[::2])
+    assert all(fence == "```" for fence in code[1::2])
+
+
 def test_pages_show_what_their_code_prints():
     shown = [
         name_of(path)
