@@ -1,7 +1,8 @@
 """The explorer as it opens, at step 60: two optimizers in the Rosenbrock valley.
 
 Run it with ``python gallery/explorer.py``: it exports the explorer as one page, opens the page in a
-Chromium or Chrome, and writes explorer.png beside this file. It needs the extra ``test``.
+Chromium or Chrome, and writes explorer.png and, as a dark page shows it, explorer-dark.png beside
+this file. It needs the extra ``test``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from optlab._doctor import find_browser
 
 
 def main(folder: Path) -> Path:
-    """Write the image into `folder`; return its path."""
+    """Write the two images into `folder`; return the path of the light one."""
     from playwright.sync_api import sync_playwright
 
     picture = folder / "explorer.png"
@@ -25,11 +26,13 @@ def main(folder: Path) -> Path:
         browser = playwright.chromium.launch(
             executable_path=str(find_browser()), args=["--no-sandbox", "--disable-gpu"]
         )
-        page = browser.new_page(viewport={"width": 985, "height": 610})
-        page.goto(page_file.as_uri())
-        page.locator(".ol-map canvas").first.wait_for()
-        page.wait_for_timeout(1000)
-        page.screenshot(path=picture)
+        for scheme, file in (("dark", "explorer-dark.png"), ("light", picture.name)):
+            page = browser.new_page(viewport={"width": 985, "height": 610}, color_scheme=scheme)
+            page.goto(page_file.as_uri())
+            page.locator(".ol-map canvas").first.wait_for()
+            page.wait_for_timeout(1000)
+            page.screenshot(path=folder / file)
+            page.close()
         browser.close()
     return picture
 

@@ -46,13 +46,13 @@ class Basins(Rendered):
         The minima that some start has reached, and the known ones, the lowest first.
     values : array, shape (minima,)
         The losses there.
-    basin : array of int, shape (*grid)
+    basin : array of int, shape ``(*grid)``
         The row of `minima` that a start has reached; -1 if it has not arrived, -2 if it diverged,
         -3 if it has not run, because Ctrl-C ended the runs.
-    arrival : array, shape (*grid)
+    arrival : array, shape ``(*grid)``
         The number of steps after which it stays near that minimum; NaN without one.
-    final_loss : array, shape (*grid)
-    final_point : array, shape (*grid, dimension)
+    final_loss : array, shape ``(*grid)``
+    final_point : array, shape ``(*grid, dimension)``
     execution : str
         How the starts ran, and why.
     """

@@ -31,13 +31,13 @@ class NetworkSweep(SweepResults):
         Updates of each run.
     seed : int
         Fixes initial weights and the order of batches, the same for all runs.
-    loss : array, shape (*swept, steps)
+    loss : array, shape ``(*swept, steps)``
         On the batch of each step, before it; NaN after a run diverged.
-    accuracy : array, shape (*swept)
+    accuracy : array, shape ``(*swept)``
         On held-out data, after the last step.
-    stopped : array of int, shape (*swept)
+    stopped : array of int, shape ``(*swept)``
         The step at which the loss was no longer finite, or -1.
-    parameters : dict of str to array, shape (*swept, ...)
+    parameters : dict of str to array, shape ``(*swept, ...)``
         After the last step, or where the run diverged.
     execution : str
         Whether the runs went together, as an ensemble, or one after another, and why.

@@ -46,11 +46,11 @@ class Sweep(SweepResults):
         The values of each setting, in the order of the axes.
     starts : array, shape (starts, dimension)
         Several starts are the last swept axis.
-    final_point : array, shape (*swept, dimension)
+    final_point : array, shape ``(*swept, dimension)``
         After the last step; NaN where a run diverged before.
-    stopped : array of int, shape (*swept)
+    stopped : array of int, shape ``(*swept)``
         The step at which the loss was no longer finite, or -1. Later values are NaN.
-    status : array of str, shape (*swept)
+    status : array of str, shape ``(*swept)``
         How each cell ended: "done", "diverged", "raised" (see `errors`) or "missing", if the sweep
         was interrupted.
     errors : dict of tuple to str
@@ -124,27 +124,27 @@ class Sweep(SweepResults):
 
     @property
     def loss(self) -> np.ndarray:
-        """The loss before each step, and after the last: an array (*swept, steps + 1)."""
+        """The loss before each step, and after the last: an array ``(*swept, steps + 1)``."""
         return self._shaped(self._replayed().loss)
 
     @property
     def point(self) -> np.ndarray:
-        """The points, an array (*swept, steps + 1, dimension)."""
+        """The points, an array ``(*swept, steps + 1, dimension)``."""
         return self._shaped(self._replayed().point)
 
     @property
     def gradient(self) -> np.ndarray:
-        """The gradients, an array (*swept, steps, dimension)."""
+        """The gradients, an array ``(*swept, steps, dimension)``."""
         return self._shaped(self._replayed().gradient)
 
     @property
     def slots(self) -> dict[str, np.ndarray]:
-        """The slots of the rule after each step, arrays (*swept, steps, dimension)."""
+        """The slots of the rule after each step, arrays ``(*swept, steps, dimension)``."""
         return {name: self._shaped(array) for name, array in self._replayed().slots.items()}
 
     @property
     def terms(self) -> dict[str, np.ndarray]:
-        """The terms of the rule at each step, arrays (*swept, steps, dimension)."""
+        """The terms of the rule at each step, arrays ``(*swept, steps, dimension)``."""
         return {name: self._shaped(array) for name, array in self._replayed().terms.items()}
 
     @property

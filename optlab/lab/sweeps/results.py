@@ -32,7 +32,7 @@ class SweepResults(Rendered):
         The values of each setting, in the order of the axes.
     steps, seed : int
         The same for all runs.
-    stopped : array of int, shape (*swept)
+    stopped : array of int, shape ``(*swept)``
         The step at which the loss was no longer finite, or -1.
     """
 

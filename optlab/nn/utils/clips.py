@@ -60,7 +60,7 @@ def clip_grad_norm_(
     Notes
     -----
     Powers are summed in float64. Source: Pascanu, Mikolov and Bengio 2013. Signature:
-    paddle.nn.utils.clip_grad_norm_.
+    ``paddle.nn.utils.clip_grad_norm_``.
 
     Examples
     --------

@@ -33,7 +33,7 @@ def _threshold(threshold: float, function: str) -> dict[str, Any]:
 
 
 def hardshrink(x: Any, threshold: float = 0.5, name: None = None) -> Tensor:
-    """Apply hard shrinkage: x if |x| > threshold, else 0.
+    """Apply hard shrinkage: x if ``|x|`` > threshold, else 0.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def hardshrink(x: Any, threshold: float = 0.5, name: None = None) -> Tensor:
 
 @documented_like(hardshrink)
 def softshrink(x: Any, threshold: float = 0.5, name: None = None) -> Tensor:
-    """Apply soft shrinkage: sign(x) max(|x| - threshold, 0).
+    """Apply soft shrinkage: ``sign(x) max(|x| - threshold, 0)``.
 
     Examples
     --------

@@ -261,7 +261,7 @@ SOFTSIGN = rule(_softsign, lambda g, y: g * np.square(1 - np.abs(y)))
 
 @documented_like(tanh)
 def softsign(x: Any, name: None = None) -> Tensor:
-    """Apply softsign, x / (1 + |x|).
+    """Apply softsign, ``x / (1 + |x|)``.
 
     Examples
     --------

@@ -256,7 +256,7 @@ def sigmoid_focal_loss(
 
 
 def dice_loss(input: Any, label: Any, epsilon: float = 1e-5, name: None = None) -> Tensor:
-    r"""Compute the mean Dice loss, 1 - 2 |A and B| / (|A| + |B|).
+    r"""Compute the mean Dice loss, ``1 - 2 |A and B| / (|A| + |B|)``.
 
     Parameters
     ----------

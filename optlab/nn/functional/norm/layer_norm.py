@@ -200,7 +200,7 @@ def layer_norm(
 
     Parameters
     ----------
-    x : Tensor, shape [..., *normalized_shape]
+    x : Tensor, shape ``[..., *normalized_shape]``
     normalized_shape : int or list of int
         Lengths of the axes that share a mean and a variance.
     weight, bias : Tensor, shape normalized_shape, optional
@@ -239,7 +239,7 @@ def rms_norm(
 
     Parameters
     ----------
-    input : Tensor, shape [..., *normalized_shape]
+    input : Tensor, shape ``[..., *normalized_shape]``
     normalized_shape : int or list of int
         Lengths of the axes of the mean.
     weight : Tensor, shape normalized_shape, optional

@@ -89,7 +89,7 @@ class Softplus(Unary, function=functional.softplus):
 
 
 class Softsign(Unary, function=functional.softsign):
-    """Apply softsign: x / (1 + |x|).
+    """Apply softsign: ``x / (1 + |x|)``.
 
     Examples
     --------

@@ -117,7 +117,7 @@ class _Convolution(Filters):
 
     Attributes
     ----------
-    weight : Parameter of shape [out_channels, in_channels / groups, *kernel_size]
+    weight : Parameter of shape ``[out_channels, in_channels / groups, *kernel_size]``
     bias : Parameter of shape [out_channels], or None
 
     See Also

@@ -29,7 +29,7 @@ class _Transposed(Filters):
 
     Attributes
     ----------
-    weight : Parameter of shape [in_channels, out_channels / groups, *kernel_size]
+    weight : Parameter of shape ``[in_channels, out_channels / groups, *kernel_size]``
     bias : Parameter of shape [out_channels], or None
 
     See Also

@@ -1,0 +1,57 @@
+"""Build the site: ``python -m docs`` writes docs/_build/html/index.html.
+
+Every warning is an error, and so is a link that leads nowhere or a page that asks another host for
+anything. Notebooks run once, and their outputs are kept until optlab or the notebook changes;
+``--no-notebooks`` shows them without outputs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+BUILD = HERE / "_build"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command and return its exit status."""
+    parser = argparse.ArgumentParser(prog="python -m docs", description=__doc__)
+    parser.add_argument("--out", type=Path, default=BUILD / "html", help="where the pages go")
+    parser.add_argument(
+        "--no-notebooks", action="store_true", help="show the notebooks without their outputs"
+    )
+    parser.add_argument("--fresh", action="store_true", help="forget earlier builds")
+    chosen = parser.parse_args(arguments)
+    try:
+        from sphinx.cmd.build import main as sphinx
+    except ModuleNotFoundError:
+        print('Sphinx is missing; pip install -e ".[docs]" brings it.', file=sys.stderr)
+        return 2
+    from docs import sources
+
+    if chosen.fresh:
+        shutil.rmtree(BUILD, ignore_errors=True)
+    # The kernels of notebooks import this checkout.
+    root = str(HERE.parent)
+    path = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = f"{root}{os.pathsep}{path}" if path else root
+    os.environ["OPTLAB_SITE_NOTEBOOKS"] = "off" if chosen.no_notebooks else "cache"
+    sources.write(BUILD / "source")
+    options = ["-W", "--keep-going", "-q", "-b", "html", "-c", str(HERE)]
+    places = [BUILD / "doctrees", BUILD / "source", chosen.out]
+    status = sphinx([*options, "-d", *map(str, places)])
+    if status:
+        return int(status)
+    from docs.check import problems
+
+    found = problems(chosen.out.resolve())
+    print("\n".join(found) or f"The site is built: {chosen.out / 'index.html'}")
+    return bool(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,200 @@
+"""Write what Sphinx reads: the pages of this folder, and those made from the repository."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from argparse import ArgumentParser, _SubParsersAction
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from docs import reference
+from docs.links import DOCUMENTS, relinked
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+BUILD = HERE / "_build"
+
+THUMBNAIL = (640, 448)
+#: What sphinx-gallery writes beside the sources.
+_WRITTEN_BY_GALLERY = ("gallery/", "reference/used/", "sg_execution_times.rst")
+
+
+def write(target: Path) -> None:
+    """Write all sources under `target`; what has not changed keeps its time, and is not read again.
+
+    Parameters
+    ----------
+    target : Path
+        What lies there and is no longer written is removed.
+    """
+    files = dict(_files())
+    for path in target.rglob("*"):
+        place = path.relative_to(target).as_posix()
+        if path.is_file() and place not in files and not place.startswith(_WRITTEN_BY_GALLERY):
+            path.unlink()
+    for name, content in files.items():
+        _write(target / name, content)
+    _write(BUILD / "static" / "mathjax.js", _mathjax())
+    _write(BUILD / "extra" / "explorer-alone.html", _explorer_page())
+
+
+def _write(path: Path, content: str | bytes) -> None:
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    if not path.is_file() or path.read_bytes() != data:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+
+def _files() -> Iterator[tuple[str, str | bytes]]:
+    """Yield the path of every source, and what is in it."""
+    for path in sorted(HERE.rglob("*.md")):
+        page = path.relative_to(HERE).as_posix()
+        if not page.startswith("_"):
+            yield page, relinked(path.read_text(encoding="utf-8"), f"docs/{page}", page)
+    for document, page in DOCUMENTS.items():
+        if page not in ("index.md", "gallery/index.rst"):  # the site has its own
+            yield page, relinked((ROOT / document).read_text(encoding="utf-8"), document, page)
+    for path in sorted((ROOT / "gallery").glob("*.png")):
+        yield f"pictures/{path.name}", path.read_bytes()
+        yield f"pictures/small/{path.name}", _thumbnail(path)
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        yield f"tutorials/{path.name}", _notebook(path)
+    yield from _gallery()
+    yield from reference.pages()
+    yield "reference/command-line-help.md", _command_line()
+    yield "explorer.md", _explorer()
+
+
+def _notebook(path: Path) -> str:
+    """Return a notebook with links of the site; its code is left alone."""
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "markdown":
+            text = "".join(cell["source"])
+            text = relinked(text, f"notebooks/{path.name}", f"tutorials/{path.name}")
+            cell["source"] = text.splitlines(keepends=True)
+    return json.dumps(notebook, indent=1)
+
+
+def _mathjax() -> bytes:
+    """Return MathJax as one file without fonts, from the package django-static-mathjax."""
+    import mathjax
+
+    folder = Path(mathjax.__file__).parent / "static" / "mathjax" / "es5"
+    return (folder / "tex-svg-full.js").read_bytes()
+
+
+def _command_line() -> str:
+    """Return what the command says of itself."""
+    from optlab import cli
+
+    parser = cli._parser()
+    parsers: dict[str, ArgumentParser] = {"optlab": parser}
+    for action in parser._actions:
+        if isinstance(action, _SubParsersAction):
+            parsers |= {f"optlab {name}": sub for name, sub in action.choices.items()}
+    return "\n\n".join(
+        f"```text\n$ {name} --help\n{sub.format_help().strip()}\n```"
+        for name, sub in parsers.items()
+    )
+
+
+# The explorer ----------------------------------------------------------------------------------
+
+
+@cache
+def _explorer_page() -> str:
+    """Return the page that ``optlab page`` writes, at the step of the picture."""
+    from optlab.viz.explorer import explore
+
+    return str(explore().change(step=60).to_html(library=True))
+
+
+def _explorer() -> str:
+    """Return the page with the whole explorer, without sidebars."""
+    [live] = re.findall(r"<div data-ol=.*</div>(?=\s*</body>)", _explorer_page(), re.DOTALL)
+    return f"""# The explorer
+
+```{{raw}} html
+<div class="site-explorer">
+{live}
+</div>
+```
+
+This is the whole explorer, alive without a kernel: all presets, all optimizers that work element by
+element, a field for a formula of your own. <a href="explorer-alone.html">Here it is as one file</a>
+to take along, which needs no network; [](how-to/export-a-page.md) writes one that opens on your own
+function.
+"""
+
+
+# The gallery -----------------------------------------------------------------------------------
+
+
+@cache
+def titles() -> dict[str, str]:
+    """Return the titles of the scripts of the gallery, in the order of its README."""
+    found: dict[str, str] = {}
+    heading = ""
+    for line in (ROOT / "gallery" / "README.md").read_text(encoding="utf-8").splitlines():
+        if line.startswith("## "):
+            heading = line.removeprefix("## ").strip()
+        for script in re.findall(r"\]\((\w+)\.py\)", line):
+            first = _docstring(script)[0].partition("\n\n")[0]
+            title = heading if heading not in found.values() else " ".join(first.split())
+            found.setdefault(script, title.rstrip("."))
+    return found
+
+
+def _docstring(script: str) -> tuple[str, str]:
+    """Return the docstring of a script of the gallery, and the rest of the script."""
+    text = (ROOT / "gallery" / f"{script}.py").read_text(encoding="utf-8")
+    match = re.match(r'"""(.*?)"""\n', text, re.DOTALL)
+    if match is None:
+        raise ValueError(f"gallery/{script}.py begins with no docstring.")
+    return match[1].strip(), text[match.end() :]
+
+
+def _thumbnail(path: Path) -> bytes:
+    """Return a picture in the size of the gallery's cards, on white paper."""
+    from PIL import Image, ImageOps
+
+    with Image.open(path) as image:  # smoothed only in full colors, which most files do without
+        colors = Image.alpha_composite(
+            Image.new("RGBA", image.size, "white"), image.convert("RGBA")
+        ).convert("RGB")
+    made = io.BytesIO()
+    ImageOps.pad(colors, THUMBNAIL, Image.Resampling.LANCZOS, "white").save(made, "png")
+    return made.getvalue()
+
+
+def _gallery() -> Iterator[tuple[str, str]]:
+    """Yield the scripts as sphinx-gallery reads them: a title, the picture, then the script.
+
+    The pictures stand beside the scripts; the tests hold that the scripts make them.
+    """
+    for script, title in titles().items():
+        said, code = _docstring(script)
+        first, _, rest = said.partition("\n\n")
+        picture = f"/pictures/{script.replace('_', '-')}.png"
+        yield (
+            f"_gallery/{script}.py",
+            f'''r"""
+{title}
+{"=" * len(title)}
+
+{first}
+
+.. image:: {picture}
+   :alt: {title}
+
+{rest}
+"""
+# sphinx_gallery_thumbnail_path = "pictures/small/{Path(picture).name}"
+{code}''',
+        )
+    header = "Gallery\n=======\n\nEvery picture is made by the script on its page.\n"
+    yield "_gallery/GALLERY_HEADER.rst", header

@@ -1,0 +1,181 @@
+"""The pages that people read: their code runs, their links lead somewhere, names have a page."""
+
+import doctest
+import importlib
+import inspect
+import linecache
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from docs import names
+from optlab import cli
+from tests import public_api
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*/*.md")), ROOT / "docs" / "index.md"]
+WITH_CODE = [path for path in PAGES if "```python\n" in path.read_text(encoding="utf-8")]
+WITH_RULES = [path for path in PAGES if "optlab rules " in path.read_text(encoding="utf-8")]
+MARKDOWN = [
+    *PAGES,
+    *(ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md")),
+    *(ROOT / "gallery").glob("*.md"),
+    ROOT / "optlab" / "autograd" / "rules" / "README.md",
+]
+
+
+def name_of(path):
+    """Return the path from the root, as a test's name."""
+    return path.relative_to(ROOT).as_posix()
+
+
+def without_wraps_and_places(text):
+    """Return text on one line, without line numbers in files of optlab."""
+    return re.sub(r"(\.py):\d+", r"\1", " ".join(text.split()))
+
+
+@pytest.mark.parametrize("path", WITH_CODE, ids=name_of)
+def test_the_code_of_a_page_runs_and_prints_what_stands_below_it(
+    path, monkeypatch, tmp_path, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    shared = {"__name__": "page"}
+    text = path.read_text(encoding="utf-8")
+    if "ol.course." in text:
+        pytest.importorskip("optlab.course")
+    blocks = re.findall(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", text, re.DOTALL)
+    for block, printed in blocks:  # in order: later blocks use results of earlier ones
+        # Messages name the line of the user's file; here it is this block.
+        lines = block.splitlines(keepends=True)
+        monkeypatch.setitem(linecache.cache, "train.py", (len(block), None, lines, "train.py"))
+        exec(compile(block, "train.py", "exec"), shared)
+        said = capsys.readouterr().out
+        if printed:
+            assert without_wraps_and_places(said) == without_wraps_and_places(printed)
+
+
+@pytest.mark.parametrize("path", MARKDOWN, ids=name_of)
+def test_blocks_of_code_open_with_their_language_and_close(path):
+    fences = re.findall(r"^(?:```|:::)+.*$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    code = [fence for fence in fences if fence.startswith("```")]
+    assert all(fence != "```" for fence in code[::2])
+    assert all(fence == "```" for fence in code[1::2])
+
+
+def test_pages_show_what_their_code_prints():
+    shown = [
+        name_of(path)
+        for path in WITH_CODE
+        if re.search(r"```python\n[^`]*```\n\n```text\n", path.read_text(encoding="utf-8"))
+    ]
+    assert len(shown) >= 8
+
+
+@pytest.mark.parametrize("path", WITH_RULES, ids=name_of)
+def test_a_page_shows_what_the_command_says(path, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    text = path.read_text(encoding="utf-8")
+    shown = re.findall(r"optlab (rules .*?)\n```\n\n```text\n(.*?)```", text, re.DOTALL)
+    for command, printed in shown:
+        assert cli.main(command.split()) == 0
+        said = capsys.readouterr().out
+        assert without_wraps_and_places(said) == without_wraps_and_places(printed)
+
+
+def anchors(path):
+    """Return the anchors of the headings of a page, as GitHub and the site make them."""
+    headings = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    plain = (re.sub(r"[`*]|\[|\]\([^)]*\)", "", heading) for heading in headings)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in plain}
+
+
+@pytest.mark.parametrize("path", MARKDOWN, ids=name_of)
+def test_the_files_and_headings_that_a_page_links_to_are_there(path):
+    text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    broken = []
+    for link in re.findall(r"\]\((?!https?:|mailto:)([^)\s]+)\)", text):
+        file, _, anchor = link.partition("#")
+        target = (path.parent / file).resolve() if file else path
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            broken.append(link)
+    assert broken == []
+
+
+def test_no_page_is_left_out_of_the_lists():
+    for folder in ("how-to", "explanation", "reference", "development"):
+        index = (ROOT / "docs" / folder / "index.md").read_text(encoding="utf-8")
+        [listed] = re.findall(r"```\{toctree\}\n:hidden:\n\n(.*?)\n```", index, re.DOTALL)
+        written = {path.stem for path in (ROOT / "docs" / folder).glob("*.md")} - {"index"}
+        assert written <= set(listed.split()), folder
+
+
+FIVE_QUESTIONS = {
+    "plot my own function": "plot-my-own-function",
+    "record my own optimizer": "record-my-optimizer",
+    "compare on my data": "compare-on-my-data",
+    "grade my class": "grade-my-class",
+    "use a GPU": "use-a-gpu",
+}
+
+
+def test_the_five_questions_of_a_newcomer_are_one_click_from_the_readme():
+    readme = PAGES[0].read_text(encoding="utf-8")
+    for question, page in FIVE_QUESTIONS.items():
+        assert re.search(rf"\[[^\]]*{question}[^\]]*\]\(docs/how-to/{page}\.md\)", readme), question
+
+
+#: Modules that the reference shows under the shorter path of a program.
+SHORTER = {
+    "optlab.trace.memory": "optlab.memory",
+    "optlab.lab.data": "optlab.data",
+    "optlab.lab.models": "optlab.models",
+    "optlab.lab.problems": "optlab.problems",
+}
+
+
+def test_every_public_name_is_in_the_reference():
+    shown = {
+        f"{place}.{attribute}" for place, found in names.by_module().items() for attribute in found
+    }
+    modules = {place: importlib.import_module(place) for place in public_api.MODULES}
+    public = {
+        f"{SHORTER.get(place, place)}.{name}"
+        for place, module in modules.items()
+        for name in public_api.names_of(module)
+        if not inspect.ismodule(getattr(module, name))
+    }
+    assert public - shown == set()
+
+
+def test_no_two_pages_of_the_reference_are_one_file():
+    files = [name.file.lower() for name in names.pages()]
+    assert len(set(files)) == len(files)
+
+
+@pytest.mark.parametrize("module", ["check", "links", "names", "reference"])
+def test_the_examples_of_the_site_s_own_modules_run(module):
+    assert doctest.testmod(importlib.import_module(f"docs.{module}")).failed == 0
+
+
+def test_the_badges_say_what_the_project_says_of_itself():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    classifiers = " ".join(project["classifiers"])
+    pythons = re.findall(r"Python :: (3\.\d+)", classifiers)
+    assert project["license"] == "Apache-2.0"
+    said = {
+        "license": "Apache 2.0",
+        "python": ", ".join(pythons),
+        "typed": "py.typed",
+        "status": re.findall(r"Development Status :: \d - (\w+)", classifiers)[0].lower(),
+    }
+    assert (ROOT / "optlab" / "py.typed").is_file()
+    assert "Typing :: Typed" in classifiers
+    readme = PAGES[0].read_text(encoding="utf-8")
+    shown = re.findall(r"!\[(\w+: [^\]]+)\]\(docs/badges/(\w+)\.svg\)", readme)
+    assert {file: text.partition(": ")[2] for text, file in shown} == said
+    for text, file in shown:
+        drawing = (ROOT / "docs" / "badges" / f"{file}.svg").read_text(encoding="utf-8")
+        assert f"<title>{text}</title>" in drawing
+        assert f">{said[file]}</text>" in drawing
