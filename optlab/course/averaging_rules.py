@@ -128,7 +128,6 @@ LOOKAHEAD: list[Mistake] = [
     ("averages_wrong_weights", {"mixed": lambda self, s, f, p: s + self.alpha * f}),
     ("averages_wrong_weights", {"mixed": lambda self, s, f, p: s + self.alpha * (p - s)}),
     ("averages_wrong_weights", {"mixed": lambda self, s, f, p: self.alpha * f}),
-    ("averages_wrong_weights", {"mixed": lambda self, s, f, p: p + self.alpha * (f - p)}),
     ("wrong_sign", {"mixed": lambda self, s, f, p: s - self.alpha * (f - s)}),
     ("wrong_sign", {"inner_step": lambda self, p, g: self.inner.step(p, [-x for x in g])}),
     ("state_not_kept", {"slow_before": lambda self, params: params}),
@@ -262,5 +261,4 @@ EMA: list[Mistake] = [
     ("wrong_sign", {"mixed": lambda self, a, p: self.decay * a - (1 - self.decay) * p}),
     ("changed_in_place", {"given": _overwrite}),
     ("hidden_broadcast", {"slot": lambda self, i: 0}),
-    ("hidden_broadcast", {"taken": lambda self, i, p: p.mean()}),
 ]  # fmt: skip

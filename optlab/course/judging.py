@@ -9,6 +9,7 @@ the end (changes in place), the same path with one setting changed (a setting th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -43,10 +44,6 @@ class _Finding:
     detail: str = ""
     term: str = ""
     setting: str = ""
-
-
-class _OtherSession(Session):
-    """A session whose objects have names of their own, beside those of another."""
 
 
 def judge(check: Check, target: Target, seed: int = 0, hidden: bool = False) -> Report:
@@ -117,7 +114,19 @@ class _Beside:
 
     def make(self, key: str, arguments: list[Any], settings: dict[str, Any]) -> None:
         self.target.make(key, arguments, settings)
-        self.target.make("other " + key, arguments, settings)
+        self.target.make(
+            "other " + key,
+            [self._other(value) for value in arguments],
+            {name: self._other(value) for name, value in settings.items()},
+        )
+
+    def _other(self, value: Any) -> Any:
+        """Return what stands for a copy of what the check gives: its state is the object's own."""
+        if not (isinstance(value, dict) and "given" in value):
+            return value
+        name = value["given"]
+        self.given["other " + name] = deepcopy(self.given[name])
+        return {"given": "other " + name}
 
     def call(self, key: str, method: str, arguments: list[Any], keep: str | None) -> Any:
         reply = self.target.call(key, method, arguments, keep)
@@ -166,13 +175,14 @@ def _finding(
         return _Finding("changed_in_place", f"It was seen at {changed[0]}.")
     if not wrong:
         return None
-    failed = [entry for entry in failures if entry.mistake in ("raises", "wrong_shape")]
-    failed += [entry for entry in failures if entry.mistake == "hidden_broadcast"]
-    if failed:
-        entry = failed[0]
+    if failures:
+        entry = failures[0]
         if _divided_by_zero(check, entry):
             return _Finding("step_count_off_by_one", f"{entry.label}: {entry.detail}")
-        return _Finding(entry.mistake, f"{entry.label}: {entry.detail}.")
+        # Numbers that were wrong before say more than what they led to with other shapes.
+        earlier = entry not in found[first].entries and first in wrong
+        named = _explained(check, scenarios, found, check.mistakes, every=False) if earlier else None
+        return named or _Finding(entry.mistake, f"{entry.label}: {entry.detail}.")
     return (
         _explained(check, scenarios, found, check.mistakes, every=True)
         or _ignored(scenarios, references, found)

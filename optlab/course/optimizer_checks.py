@@ -36,7 +36,10 @@ def draws(seed: int, name: str, shapes: Shapes, steps: int, scale: float = 1.0) 
         return np.asarray(rng.choice([-1.0, 1.0], shape) * rng.uniform(0.3, 2.0, shape))
 
     start = [draw(shape) for shape in shapes]
-    return start, [[draw(shape) * scale * 0.85**t for shape in shapes] for t in range(steps)]
+    gradients = [
+        [np.asarray(draw(shape) * scale * 0.85**t) for shape in shapes] for t in range(steps)
+    ]
+    return start, gradients
 
 
 def steps(

@@ -76,7 +76,7 @@ def _described(value: Any, buffers: list[bytes]) -> Any:
         return {"dict": [[str(key), _described(item, buffers)] for key, item in value.items()]}
     if isinstance(value, (list, tuple)):
         return [_described(item, buffers) for item in value]
-    if isinstance(value, (int, float)) and abs(value) < 2**53:
+    if type(value) in (int, float) and abs(value) < 2**53:  # a NumPy number is an array
         return value
     try:
         array = _asarray(value)
