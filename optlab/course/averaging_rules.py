@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.course.velocity_rules import Mistake, Steps
+from optlab.course.velocity_rules import Mistake, Pieces, Steps
 
 Arrays = list[np.ndarray]
 
@@ -36,7 +36,9 @@ class LookAhead(Steps):
         self.slow = slow = self.piece("started", params, fast) if slow is None else slow
         result = fast
         if self.piece("due"):
-            mixed = [self.piece("mixed", s, f, p) for s, f, p in zip(slow, fast, params, strict=True)]
+            mixed = [
+                self.piece("mixed", s, f, p) for s, f, p in zip(slow, fast, params, strict=True)
+            ]
             self.slow = self.piece("slow_after", slow, mixed)
             result = self.piece("returned", mixed, fast)
         self.kept = self.piece("kept_as", fast, result)
@@ -106,7 +108,7 @@ def _never(self: LookAhead) -> bool:
 
 
 LOOKAHEAD: list[Mistake] = [
-    ("late_synchronisation", {"due": lambda self: self.count > 1 and (self.count - 1) % self.k == 0}),
+    ("late_synchronisation", {"due": lambda self: self.count > 1 == self.count % self.k}),
     ("late_synchronisation", {"due": lambda self: self.count % (self.k + 1) == 0}),
     ("late_synchronisation", {"begin_from": _synchronized_first, "due": _never}),
     ("late_synchronisation", {"due": lambda self: self.count % (2 * self.k) == 0}),
@@ -115,7 +117,10 @@ LOOKAHEAD: list[Mistake] = [
     ("early_synchronisation", {"due": lambda self: self.count % max(self.k - 1, 1) == 0}),
     ("slow_weights_not_started", {"started": _zeros}),
     ("slow_weights_not_started", {"started": lambda self, params, fast: fast}),
-    ("slow_weights_not_started", {"slow_before": _first_at_synchronization, "started": lambda self, params, fast: fast}),
+    (
+        "slow_weights_not_started",
+        {"slow_before": _first_at_synchronization, "started": lambda self, params, fast: fast},
+    ),
     ("fast_not_reset", {"returned": lambda self, mixed, fast: fast}),
     (
         "fast_not_reset",
@@ -136,12 +141,12 @@ LOOKAHEAD: list[Mistake] = [
     ("gradient_twice", {"inner_step": lambda self, p, g: self.inner.step(p, [2 * x for x in g])}),
     (
         "hidden_broadcast",
-        {"slow_before": lambda self, params: None if self.slow is None else self.slow[:1] * len(params)},
+        {"slow_before": lambda self, params: self.slow and self.slow[:1] * len(params)},
     ),
 ]  # fmt: skip
 
 
-class MovingAverage:
+class MovingAverage(Pieces):
     """An exponential moving average of weights, corrected for its start at zero."""
 
     def __init__(
@@ -151,8 +156,6 @@ class MovingAverage:
         self.count = 0
         self.averages: dict[int, Any] = {}
         self.before: list[Any] | None = None
-
-    piece = Steps.piece
 
     def update(self, params: Arrays) -> None:
         """Take in the weights of a step."""
@@ -201,7 +204,11 @@ class MovingAverage:
 
     def corrected(self, average: Any) -> Any:
         """Return the average without the bias of its start."""
-        return average / np.float64(1 - self.decay**self.count)
+        return average / np.float64(1 - self.decay ** self.piece("exponent"))
+
+    def exponent(self) -> int:
+        """Return t of the bias correction."""
+        return self.count
 
     def given(self, result: Arrays) -> None:
         """Do what is done once an average has been given."""
@@ -240,10 +247,10 @@ def _uncorrected(self: MovingAverage, average: Any) -> Any:
 EMA: list[Mistake] = [
     ("no_bias_correction", {"corrected": _uncorrected}),
     ("no_bias_correction", {"corrected": _uncorrected, "started": lambda self, p: p}),
-    ("step_count_off_by_one", {"corrected": lambda self, a: a / np.float64(1 - self.decay ** (self.count - 1))}),
-    ("step_count_off_by_one", {"corrected": lambda self, a: a / np.float64(1 - self.decay ** (self.count + 1))}),
+    ("step_count_off_by_one", {"exponent": lambda self: self.count - 1}),
+    ("step_count_off_by_one", {"exponent": lambda self: self.count + 1}),
     ("step_count_off_by_one", {"begin": _none, "count_parameter": _count}),
-    ("state_not_kept", {"corrected": lambda self, a: a / (1 - self.decay)}),
+    ("state_not_kept", {"exponent": lambda self: 1}),
     ("state_not_kept", {"begin": _forget}),
     ("state_not_kept", {"begin": _forget_all}),
     ("averages_wrong_weights", {"mixed": lambda self, a, p: (1 - self.decay) * a + self.decay * p}),

@@ -1,8 +1,7 @@
-"""`check`: a student's class, packed up and judged outside of the process that it was written in."""
+"""`check`: a student's class, packed up and judged outside of the process that it comes from."""
 
 from __future__ import annotations
 
-import difflib
 import json
 import subprocess
 import sys
@@ -11,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from optlab.course import judge_process
+from optlab.course.catalogue import CHECKS, find
 from optlab.course.report import Report
 
 #: A cell has 30 seconds in nbgrader; a check answers well before.
@@ -89,20 +90,7 @@ def names() -> dict[str, str]:
     >>> print(ol.course.names()["ema"])
     EMA(decay=0.999); update(params) takes weights in, average() returns a list of arrays
     """
-    from optlab.course.catalogue import CHECKS
-
     return {name: found.signature for name, found in CHECKS.items()}
-
-
-def find(name: str) -> Any:
-    """Return the check of a name, or raise an error that suggests one."""
-    from optlab.course.catalogue import CHECKS
-
-    if name in CHECKS:
-        return CHECKS[name]
-    near = difflib.get_close_matches(str(name), CHECKS, 1, 0.5)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    raise ValueError(f"there is no check {name!r}: {hint}The checks are {', '.join(CHECKS)}.")
 
 
 def _packed(student_class: Any) -> bytes:
@@ -118,7 +106,7 @@ def _packed(student_class: Any) -> bytes:
 
 @contextmanager
 def _by_value(student_class: Any, cloudpickle: Any) -> Iterator[None]:
-    """Have classes of a student's files packed as those of a notebook are: they have no file there."""
+    """Have classes of a student's files packed as those of a notebook are, without the file."""
     classes = getattr(student_class, "__mro__", (student_class,))
     own = {getattr(cls, "__module__", None) for cls in classes} - {None, "__main__", "builtins"}
     modules = [
@@ -145,8 +133,6 @@ def in_another_process(
     A student's cells may have changed whatever is in this process, NumPy and optlab among it. What
     judges therefore starts anew: it gets the class as bytes, and gives back text.
     """
-    from optlab.course import judge_process
-
     pickled = load.get("pickled", b"")
     request = {"name": name, "seed": seed, "hidden": hidden, "cells": load.get("cells")}
     request |= {"class_name": load.get("class_name")}
@@ -155,8 +141,7 @@ def in_another_process(
         done = subprocess.run(
             [sys.executable, "-I", judge_process.__file__, json.dumps(paths)],
             input=json.dumps(request).encode() + b"\n" + pickled,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            capture_output=True,
             timeout=SECONDS,
             check=False,
         )
@@ -164,7 +149,9 @@ def in_another_process(
         return _no_report(name, "too_slow", "The check took longer than it may.")
     if done.returncode != 0:
         said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise RuntimeError(f"the process that checks classes has failed: {said[-1] if said else ''}")
+        raise RuntimeError(
+            f"the process that checks classes has failed: {said[-1] if said else ''}"
+        )
     return Report.from_dict(json.loads(done.stdout))
 
 

@@ -8,7 +8,7 @@ import sys
 
 def main() -> None:
     """Read a request, check the class, write the report."""
-    from optlab.course.checking import find
+    from optlab.course.catalogue import find
     from optlab.course.judging import judge
     from optlab.course.students import StudentTarget
 

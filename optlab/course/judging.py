@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.course.messages import HIDDEN, MESSAGES, RIGHT, UNKNOWN
+from optlab.course.messages import FLOAT32, HIDDEN, MESSAGES, RIGHT, UNKNOWN
 from optlab.course.plan import Check, Scenario
 from optlab.course.report import Difference, Report
 from optlab.course.sessions import (
@@ -84,10 +84,10 @@ def judge(check: Check, target: Target, seed: int = 0, hidden: bool = False) -> 
     if finding is None:
         return Report(check.name, True, 1.0, None, RIGHT, None, dict.fromkeys(parts, True))
     score = sum(weights[part] for part, right in parts.items() if right) / whole
-    difference = None if hidden else _shown(scenarios, references, found, wrong, finding)
+    shown = None if hidden else _shown(scenarios, references, found, wrong, finding)
     message = _message(finding, hidden)
     return Report(
-        check.name, False, round(min(score, 0.99), 4), finding.mistake, message, difference, parts
+        check.name, False, round(min(score, 0.99), 4), finding.mistake, message, shown, parts
     )
 
 
@@ -106,7 +106,7 @@ def _guarded(scenario: Scenario, target: Target) -> Session:
 
 
 class _Beside:
-    """A target on which every call is made on two objects in turn, the second with other numbers."""
+    """A target on which every call is made on two objects in turn, with other numbers."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
@@ -181,14 +181,30 @@ def _finding(
             return _Finding("step_count_off_by_one", f"{entry.label}: {entry.detail}")
         # Numbers that were wrong before say more than what they led to with other shapes.
         earlier = entry not in found[first].entries and first in wrong
-        named = _explained(check, scenarios, found, check.mistakes, every=False) if earlier else None
+        named = (
+            _explained(check, scenarios, found, check.mistakes, every=False) if earlier else None
+        )
         return named or _Finding(entry.mistake, f"{entry.label}: {entry.detail}.")
     return (
         _explained(check, scenarios, found, check.mistakes, every=True)
         or _ignored(scenarios, references, found)
         or _explained(check, scenarios, found, check.mistakes, every=False)
         or _two_mistakes(check, scenarios, found)
-        or _Finding(None)
+        or _Finding(None, FLOAT32 if _nearly(references, found) else "")
+    )
+
+
+def _nearly(references: dict[str, Session], found: dict[str, Session]) -> bool:
+    """Return whether all numbers agree to the six digits that float32 has."""
+    return all(
+        a.values is not None
+        and b.values is not None
+        and all(
+            bool((abs(x - y) <= 1e-5 * (1 + abs(x))).all())
+            for x, y in zip(a.values, b.values, strict=True)
+        )
+        for name, session in references.items()
+        for a, b in zip(session.entries, found[name].entries, strict=False)
     )
 
 
@@ -249,9 +265,12 @@ def _alike(one: Session, other: Session) -> bool:
         a.values is not None
         and b.values is not None
         and len(a.values) == len(b.values)
-        and all(x.shape == y.shape and close(x, y).all() for x, y in zip(a.values, b.values, strict=True))
+        and all(
+            x.shape == y.shape and bool(np.isfinite(x).all()) and close(x, y).all()
+            for x, y in zip(a.values, b.values, strict=True)
+        )
         for a, b in pairs
-    )  # fmt: skip
+    )
 
 
 def _two_mistakes(
@@ -290,7 +309,8 @@ def _shown(
         if parameter < 0 or index < 0:
             return Difference(scenario.part, call)
         right, other = expected[entry].values, got[entry].values
-        assert right is not None and other is not None
+        assert right is not None
+        assert other is not None
         where = tuple(int(n) for n in np.unravel_index(index, right[parameter].shape))
         return Difference(
             scenario.part, call, parameter, where,
@@ -301,7 +321,8 @@ def _shown(
 
 def _message(finding: _Finding, hidden: bool) -> str:
     if finding.mistake is None:
-        return f"{UNKNOWN.partition('. ')[0]}. {HIDDEN}" if hidden else UNKNOWN
+        text = finding.detail or UNKNOWN
+        return f"{text.partition('. ')[0]}. {HIDDEN}" if hidden else text
     text = MESSAGES[finding.mistake].format(setting=finding.setting)
     if finding.detail and not hidden:
         text = f"{text} {finding.detail}"

@@ -56,8 +56,8 @@ MESSAGES: dict[str, str] = {
         "step, fast and slow weights are the same."
     ),
     "fast_not_reset": (
-        "The slow weights are computed, and the fast ones go on as if nothing had happened. After a "
-        "synchronization both stand at the same place."
+        "The slow weights are computed, and the fast ones go on as if nothing had happened. After "
+        "a synchronization both stand at the same place."
     ),
     "gradient_twice": (
         "The gradient acts twice in one step. Follow it through your code: where does it come in, "
@@ -72,7 +72,7 @@ MESSAGES: dict[str, str] = {
         "the very first step have, and how often is it counted up in one step?"
     ),
     "hidden_broadcast": (
-        "Arrays of different shapes meet, and NumPy broadcasts them without a word. Every parameter "
+        "Arrays of different shapes meet, and NumPy broadcasts them without a word. Each parameter "
         "has slots of its own, of its own shape, and each of its elements an entry."
     ),
     "missing_square": (
@@ -118,6 +118,10 @@ MESSAGES: dict[str, str] = {
 UNKNOWN = (
     "The numbers differ, and none of the mistakes that are known explains it. The first difference "
     "says where to look; write the formula beside your code and compare them symbol by symbol."
+)
+FLOAT32 = (
+    "The numbers agree to about six digits and no further. Arrays of float32 have no more: are all "
+    "of yours float64, as the ones that are given?"
 )
 RIGHT = "All parts agree with the formula."
 HIDDEN = "This check has cases of its own, which are not shown."

@@ -40,7 +40,9 @@ class Moments(Steps):
         m = self.first_moments[slot] = self.piece("first", self.first_moments.get(slot, 0.0), g)
         v = self.second_moments[slot] = self.piece("second", self.second_moments.get(slot, 0.0), g)
         t = self.piece("exponent")
-        u = self.piece("quotient", self.piece("first_corrected", m, t), self.piece("second_corrected", v, t))
+        u = self.piece(
+            "quotient", self.piece("first_corrected", m, t), self.piece("second_corrected", v, t)
+        )
         return self.piece("moved", self.piece("decayed", p), u)  # fmt: skip
 
     def count_parameter(self) -> None:
@@ -131,9 +133,12 @@ SECOND_MOMENT: list[Mistake] = [
     ("missing_square", {"second": lambda self, v, g: self.beta2 * v + (1 - self.beta2) * g}),
     ("missing_square", {"second": lambda self, v, g: self.beta2 * v + (1 - self.beta2) * abs(g)}),
     ("missing_root", {"quotient": lambda self, m, v: m / (v + self.epsilon)}),
-    ("averages_wrong_weights", {"second": lambda self, v, g: (1 - self.beta2) * v + self.beta2 * g * g}),
+    ("averages_wrong_weights", {"second": lambda s, v, g: (1 - s.beta2) * v + s.beta2 * g * g}),
     ("averages_wrong_weights", {"second": lambda self, v, g: self.beta2 * v + g * g}),
-    ("averages_wrong_weights", {"second": lambda self, v, g: self.beta2 * v + (1 - self.beta2) ** 2 * g * g}),
+    (
+        "averages_wrong_weights",
+        {"second": lambda s, v, g: s.beta2 * v + (1 - s.beta2) ** 2 * g * g},
+    ),
     ("gradient_accumulated", {"second": lambda self, v, g: v + g * g}),
     ("gradient_accumulated", {"second": lambda self, v, g: v + (1 - self.beta2) * g * g}),
     *COMMON,

@@ -121,7 +121,8 @@ def _lookahead_path(
 def _lookahead_scenarios(seed: int) -> list[Scenario]:
     most: Settings = {"alpha": 0.3, "k": 4}
     return [
-        Scenario("first", "13 steps of one parameter", 0.35, _lookahead_path(seed, [(3,)], 13, most)),
+        Scenario("first", "13 steps of one parameter", 0.35,
+                 _lookahead_path(seed, [(3,)], 13, most)),
         Scenario("shapes", "parameters of several shapes, numbers among them", 0.2,
                  _lookahead_path(seed, SHAPES, 9, most)),
         Scenario("defaults", "16 steps with the default settings", 0.15,
@@ -147,14 +148,17 @@ def _ema_path(
         for t, params in enumerate([start, *weights]):
             session.call("average", "update", params, label=f"update {t + 1}")
             if t != 2:  # an average that is asked for changes nothing, nor does one that is not
-                session.call("average", "average", like=params, label=f"average after update {t + 1}")
+                session.call(
+                    "average", "average", like=params, label=f"average after update {t + 1}"
+                )
 
     return run
 
 
 def _ema_scenarios(seed: int) -> list[Scenario]:
     return [
-        Scenario("first", "9 updates of one parameter", 0.4, _ema_path(seed, [(3,)], 8, {"decay": 0.7})),
+        Scenario("first", "9 updates of one parameter", 0.4,
+                 _ema_path(seed, [(3,)], 8, {"decay": 0.7})),
         Scenario("shapes", "parameters of several shapes, numbers among them", 0.25,
                  _ema_path(seed, SHAPES, 6, {"decay": 0.7})),
         Scenario("defaults", "13 updates with the default decay", 0.1,
@@ -192,10 +196,8 @@ def _adam(pieces: Pieces) -> Any:
 
 
 def _adamw(pieces: Pieces) -> Any:
-    return (
-        lambda learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, weight_decay=0.01: (
-            Moments(learning_rate, beta1, beta2, epsilon, weight_decay, pieces)
-        )
+    return lambda learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, weight_decay=0.01: (
+        Moments(learning_rate, beta1, beta2, epsilon, weight_decay, pieces)
     )
 
 

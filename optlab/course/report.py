@@ -65,10 +65,10 @@ class Report:
 
     Examples
     --------
-    >>> report = Report("sgd", False, 0.3, "wrong_sign", "A step goes down.", None, {"one step": False})
+    >>> report = Report("sgd", False, 0.3, "wrong_sign", "It goes up.", None, {"one step": False})
     >>> print(report)
     sgd: not yet (score 0.30), wrong_sign
-      A step goes down.
+      It goes up.
       [ ] one step
     """
 

@@ -8,6 +8,7 @@ another: `optlab.course.students`); `first_difference` compares two runs.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -342,8 +343,6 @@ def run(scenario: Callable[[Session], None], target: Target) -> Session:
     """Run a scenario to its end, or to the call that stops it."""
     session = Session(target)
     target.given.clear()
-    try:
+    with suppress(Stopped):
         scenario(session)
-    except Stopped:
-        pass
     return session

@@ -26,10 +26,9 @@ START_SECONDS, SCENARIO_SECONDS, CHECK_SECONDS = 8.0, 4.0, 15.0
 #: The process starts again after it ended, so that what else a class can do is seen.
 MOST_STARTS = 4
 
-_ONE_THREAD = {
-    name: "1"
-    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-}  # fmt: skip
+_ONE_THREAD = dict.fromkeys(
+    ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
+)
 
 #: What of the environment is needed to start Python; tokens and paths of the teacher are not.
 _KEPT = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
@@ -139,7 +138,8 @@ class StudentTarget:
         if self.process is None:
             raise Failed("raises", "the process has ended")
         requests, replies = self.process.stdin, self.process.stdout
-        assert requests is not None and replies is not None
+        assert requests is not None
+        assert replies is not None
         try:
             send(requests, {"do": what, "with": arguments})
             while True:

@@ -15,14 +15,18 @@ import numpy as np
 Mistake = tuple[str, dict[str, Callable[..., Any]]]
 
 
-class Steps:
-    """What references of optimizers share: `step`, a slot for every parameter, `repeats`."""
+class Pieces:
+    """A reference whose methods can be replaced one by one."""
 
     pieces: dict[str, Callable[..., Any]] = {}
 
     def piece(self, name: str, *arguments: Any) -> Any:
         """Call a piece of the update: the mistake's, if it has one of this name."""
         return self.pieces.get(name, getattr(type(self), name))(self, *arguments)
+
+
+class Steps(Pieces):
+    """What references of optimizers share: `step`, a slot for every parameter, `repeats`."""
 
     def step(self, params: list[np.ndarray], grads: list[np.ndarray]) -> list[np.ndarray]:
         """Return the parameters after a step."""
@@ -126,7 +130,10 @@ MOMENTUM: list[Mistake] = [
     *COMMON,
     ("wrong_sign", {"velocity": lambda self, v, g: self.momentum * v - g}),
     ("wrong_sign", {"velocity": lambda self, v, g: g - self.momentum * v}),
-    ("dampened_momentum", {"velocity": lambda self, v, g: self.momentum * v + (1 - self.momentum) * g}),
+    (
+        "dampened_momentum",
+        {"velocity": lambda self, v, g: self.momentum * v + (1 - self.momentum) * g},
+    ),
     (
         "dampened_momentum",
         {"velocity": lambda self, v, g: (1 - self.momentum) * v + self.momentum * g},
