@@ -63,6 +63,7 @@ _NAMES = {
     # packages
     "amp": "optlab.amp",
     "autograd": "optlab.autograd",
+    "course": "optlab.course",
     "data": "optlab.lab.data",
     "events": "optlab.backend.events",
     "distributed": "optlab.distributed",

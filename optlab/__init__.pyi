@@ -6,6 +6,7 @@ from typing import Any
 
 from optlab import amp as amp
 from optlab import autograd as autograd
+from optlab import course as course
 from optlab import distributed as distributed
 from optlab import fluid as fluid
 from optlab import incubate as incubate

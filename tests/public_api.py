@@ -15,7 +15,7 @@ RECORD = Path(__file__).with_name("data") / "public_api.txt"
 MODULES = [
     "optlab", "optlab.amp", "optlab.autograd", "optlab.autograd.reversal",
     "optlab.autograd.reversal_actions", "optlab.autograd.schedule_costs",
-    "optlab.autograd.schedules", "optlab.distributed", "optlab.distributed.fleet",
+    "optlab.autograd.schedules", "optlab.course", "optlab.distributed", "optlab.distributed.fleet",
     "optlab.distributed.fleet.utils", "optlab.fluid", "optlab.fluid.clip", "optlab.fluid.dygraph",
     "optlab.fluid.layers", "optlab.fluid.optimizer", "optlab.fluid.regularizer", "optlab.incubate",
     "optlab.incubate.optimizer", "optlab.io", "optlab.jit", "optlab.lab", "optlab.lab.data",

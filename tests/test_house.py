@@ -118,10 +118,10 @@ def test_every_public_name_is_there(name):
 @pytest.mark.parametrize(
     "place",
     [
-        "amp", "distributed", "distributed.fleet", "distributed.fleet.utils", "fluid", "fluid.clip",
-        "fluid.dygraph", "fluid.layers", "fluid.optimizer", "fluid.regularizer", "incubate",
-        "incubate.optimizer", "io", "jit", "lab", "lab.data", "lab.models", "memory", "nn",
-        "nn.functional", "nn.initializer", "nn.utils", "optimizer", "optimizer.lr", "problems",
+        "amp", "course", "distributed", "distributed.fleet", "distributed.fleet.utils", "fluid",
+        "fluid.clip", "fluid.dygraph", "fluid.layers", "fluid.optimizer", "fluid.regularizer",
+        "incubate", "incubate.optimizer", "io", "jit", "lab", "lab.data", "lab.models", "memory",
+        "nn", "nn.functional", "nn.initializer", "nn.utils", "optimizer", "optimizer.lr", "problems",
         "regularizer", "trace", "viz",
     ],
 )  # fmt: skip

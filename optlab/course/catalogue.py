@@ -1,0 +1,19 @@
+"""All checks, by name."""
+
+from __future__ import annotations
+
+import difflib
+
+from optlab.course.optimizer_checks import OPTIMIZERS
+from optlab.course.plan import Check
+
+CHECKS: dict[str, Check] = {check.name: check for check in [*OPTIMIZERS]}
+
+
+def find(name: str) -> Check:
+    """Return the check of a name, or raise an error that suggests one."""
+    if name in CHECKS:
+        return CHECKS[name]
+    near = difflib.get_close_matches(str(name), CHECKS, 1, 0.5)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    raise ValueError(f"there is no check {name!r}: {hint}The checks are {', '.join(CHECKS)}.")
