@@ -121,8 +121,8 @@ def test_every_public_name_is_there(name):
         "amp", "course", "distributed", "distributed.fleet", "distributed.fleet.utils", "fluid",
         "fluid.clip", "fluid.dygraph", "fluid.layers", "fluid.optimizer", "fluid.regularizer",
         "incubate", "incubate.optimizer", "io", "jit", "lab", "lab.data", "lab.models", "memory",
-        "nn", "nn.functional", "nn.initializer", "nn.utils", "optimizer", "optimizer.lr", "problems",
-        "regularizer", "trace", "viz",
+        "nn", "nn.functional", "nn.initializer", "nn.utils", "optimizer", "optimizer.lr",
+        "problems", "regularizer", "trace", "viz",
     ],
 )  # fmt: skip
 def test_public_modules_list_public_names_alone(place):

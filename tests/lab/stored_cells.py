@@ -1,4 +1,7 @@
-"""Sweeps whose cells are logged, and may raise or kill their process; as a script, one by Dask or MPI."""
+"""Sweeps whose cells are logged, and may raise or kill their process.
+
+As a script, one of them, by Dask or MPI.
+"""
 
 import os
 import signal
