@@ -367,7 +367,7 @@ class Guards:
             names = set(code.co_names)
             if not names.isdisjoint(_DYNAMIC) and _reads_any_name(code):
                 names |= f.__globals__.keys()
-            built_in: dict[str, Any] = f.__builtins__
+            built_in: dict[str, Any] = f.__builtins__  # type: ignore[attr-defined]
             for name in names:
                 what = f"the global variable '{name}'"
                 if name in f.__globals__:

@@ -329,7 +329,8 @@ def given_to_page(
     if model.network:
         header, buffers = model.pack()
         recorded = {**header, "numbers": base64.b64encode(buffers).decode("ascii")}
-        found: dict[str, Any] = {"network": True, "title": model.title, "recorded": recorded, "problems": {}}
+        found: dict[str, Any] = {"network": True, "title": model.title, "recorded": recorded}
+        found["problems"] = {}
         plane = getattr(model.problem, "plane", None)
         return found | {"axes": model.axes} | ({} if plane is None else {"plane": plane})
     surface = model.surface
