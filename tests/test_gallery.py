@@ -61,6 +61,7 @@ def test_the_small_gpt_starts_to_learn(tmp_path: Path) -> None:
     assert is_in_the_gallery(entry["draw"](result, tmp_path))
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_an_eighth_of_the_way_the_small_gpt_beats_counting_three_characters() -> None:
     """The whole training, past n-grams of every order, takes minutes and is left to the script."""
@@ -130,6 +131,7 @@ def deep(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return runpy.run_path(str(FITS))
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_200_layers_exceed_the_budget_and_learn_within_it(
     deep: dict[str, Any], tmp_path: Path
@@ -148,6 +150,7 @@ def test_200_layers_exceed_the_budget_and_learn_within_it(
     assert is_in_the_gallery(deep["draw"](result, tmp_path))
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit on memory is that of Linux")
 def test_the_limit_is_the_budget_and_no_more(deep: dict[str, Any]) -> None:
@@ -159,6 +162,7 @@ def test_the_limit_is_the_budget_and_no_more(deep: dict[str, Any]) -> None:
     assert scarce["losses"] == []
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_runs_from_top_to_bottom(

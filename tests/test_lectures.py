@@ -82,6 +82,7 @@ def test_every_exercise_has_a_folded_solution(path):
         assert part.rstrip().endswith("</details>")
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.nightly
 @EACH

@@ -87,6 +87,7 @@ def test_hessian_vector_products_agree_with_the_hessian(
     np.testing.assert_allclose(whole, np.moveaxis(whole, (0, 1), (2, 3)), rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_ten_thousand_steps_keep_nothing() -> None:
     w = ol.Parameter(np.linspace(-1.0, 1.0, 12).reshape(3, 4))

@@ -59,6 +59,7 @@ def test_values_are_numpys_and_gradients_those_of_finite_differences(tens: int) 
 
 
 @pytest.mark.peers
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_gradients_are_those_of_pytorch_and_jax() -> None:
     torch, jax = pytest.importorskip("torch"), pytest.importorskip("jax")

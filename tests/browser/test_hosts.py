@@ -13,7 +13,7 @@ import pytest
 
 from tests.browser.hands import BROKEN, OWN, PATH, STATE, exercise, inked, opened, ready, until
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.nightly, pytest.mark.slow]
 
 EXPLORER = f"import optlab as ol\n{OWN}explorer = ol.explore(own, ['Momentum', 'Adam'], steps=80)\n"
 OTHERS = """

@@ -6,7 +6,7 @@ import pytest
 
 import optlab as ol
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.nightly, pytest.mark.slow]
 
 READY = """async (root) => {
   const end = performance.now() + 30000;

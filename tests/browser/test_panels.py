@@ -6,7 +6,7 @@ import pytest
 import optlab as ol
 from tests.browser.test_explorer import STATE, Page, opened, own, ready, until  # noqa: F401
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.nightly, pytest.mark.slow]
 
 FOUR = "(x**2 - 1)**2 + (y**2 - 1)**2 + 0.2*x + 0.1*y"
 BOWL = "2*x**2 + 9*y**2 + x*y - 3*x"

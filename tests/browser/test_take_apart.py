@@ -7,7 +7,7 @@ import optlab as ol
 from optlab.viz.explorer.state import optimizer_classes, usual_template
 from tests.browser.test_explorer import STATE, Page, explorer, inked, ready
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.nightly, pytest.mark.slow]
 
 O = ol.optimizer  # noqa: E741
 RATES = {"Adadelta": 50.0, "LBFGS": 1.0, "Newton": 1.0, "SteepestDescent": 1.0,

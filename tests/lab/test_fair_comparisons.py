@@ -226,6 +226,7 @@ def test_an_executor_gives_the_same_numbers():
         np.testing.assert_array_equal(run.scores, there.runs[key].scores)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_other_processes_give_the_same_numbers():
     rules = {"SGD": lambda rate: SGD(rate)}

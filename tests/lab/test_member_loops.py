@@ -42,7 +42,7 @@ def both(cases: Iterable[Any], compiled: Iterable[Any]) -> list[Any]:
     found = [pytest.param(case, "numpy") for case in cases]
     for case in cases:
         if case in chosen:
-            found.append(pytest.param(case, "numba", marks=pytest.mark.slow))
+            found.append(pytest.param(case, "numba", marks=[pytest.mark.nightly, pytest.mark.slow]))
     return found
 
 
@@ -258,6 +258,7 @@ def test_a_loss_that_depends_on_the_run_is_stepped_by_itself() -> None:
         assert sweep.final_loss[i] == race.final_loss["run"]
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_machine_code_is_loaded_by_another_process(tmp_path: Path) -> None:
     program = """

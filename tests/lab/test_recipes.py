@@ -29,6 +29,7 @@ def test_small_recipes_reach_what_they_state(name):
     assert training.step == training.recipe.steps == len(training.losses)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["lenet", "resnet8", "autoencoder"])
 def test_convolutions_reach_what_they_state(name):
@@ -36,6 +37,7 @@ def test_convolutions_reach_what_they_state(name):
     assert training.reached, training
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["char_lstm", "gpt"])
 def test_models_of_text_know_the_frequencies_of_letters_after_a_few_steps(name):

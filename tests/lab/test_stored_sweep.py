@@ -128,6 +128,7 @@ def sweep_by_dask(*args):
     )  # fmt: skip
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="the extra brings no MPI for Windows")
 def test_a_sweep_over_ranks_of_mpi_is_the_sweep(tmp_path):
@@ -142,6 +143,7 @@ def test_a_sweep_over_ranks_of_mpi_is_the_sweep(tmp_path):
     np.testing.assert_array_equal(stored_cells.read(store, "loss"), wanted.final_loss)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_dask_sweep_of_500_cells_survives_a_killed_worker_and_a_killed_client(tmp_path):
     pytest.importorskip("distributed")

@@ -10,6 +10,7 @@ import optlab as ol
 EPOCHS = 15
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_lenet_reads_985_of_1000_digits_that_it_has_not_seen(seed):

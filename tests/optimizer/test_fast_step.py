@@ -124,7 +124,9 @@ ELEMENTWISE = [name for name, make in EACH.items() if make().kind != "matrix" an
         ("numpy", "float32"),
         ("numpy", "float64"),
         pytest.param("numba", "float32", marks=NEEDS_NUMBA),
-        pytest.param("numba", "float64", marks=[NEEDS_NUMBA, pytest.mark.slow]),
+        pytest.param(
+            "numba", "float64", marks=[NEEDS_NUMBA, pytest.mark.nightly, pytest.mark.slow]
+        ),
     ],
     indirect=["executor"],
 )

@@ -138,6 +138,7 @@ def test_every_optimizer_goes_the_way_of_step(rule: str, dtype: str) -> None:
         compare(made(rule, wrap, clip, decay), dtype, skips=wrap != "alone")
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("rule", MORE)

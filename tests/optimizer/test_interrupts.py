@@ -160,6 +160,7 @@ def test_an_interrupt_of_a_step_with_a_clip(name, listened, monkeypatch):
         check_interrupts(RULES[name], at=3, most=25, grad_clip=clip, listened=listened)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("listened", [False, True], ids=["alone", "listened"])
 @pytest.mark.parametrize("name", RULES)
@@ -167,6 +168,7 @@ def test_an_interrupt_at_every_line(name, listened):
     check_interrupts(RULES[name], at=3, listened=listened)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["bound", "blocks", "threads"])
 @pytest.mark.parametrize("name", ["Adam", "LookAhead(Momentum)", "EMA(Adam)"])

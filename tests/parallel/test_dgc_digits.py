@@ -11,6 +11,7 @@ from optlab.parallel import LocalWorld
 GALLERY = Path(__file__).parents[2] / "gallery"
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_digits_are_learned_from_a_hundredth_of_the_bytes(tmp_path):
     entry = runpy.run_path(str(GALLERY / "dgc_digits.py"))

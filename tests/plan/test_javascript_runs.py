@@ -143,7 +143,12 @@ def rules() -> dict[int, dict[str, Any]]:
 @pytest.mark.filterwarnings("ignore:apply_decay_param_fun of this AdamW")
 @pytest.mark.parametrize(
     "name",
-    [name if name in EXACT[:2] else pytest.param(name, marks=pytest.mark.slow) for name in EXACT],
+    [
+        name
+        if name in EXACT[:2]
+        else pytest.param(name, marks=[pytest.mark.nightly, pytest.mark.slow])
+        for name in EXACT
+    ],
 )
 def test_every_optimizer_has_the_bits_of_the_engine(name: str, rules: Any, tmp_path: Any) -> None:
     problem = ol.problems.find(name)

@@ -317,6 +317,7 @@ def test_a_forked_process_compiles_by_a_child_of_its_own(cache):
 
 
 @needs_numba
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_several_processes_compile_the_same_at_once(cache):
     code = f"""

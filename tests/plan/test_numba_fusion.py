@@ -157,6 +157,7 @@ def test_random_groups(drawn):
 
 
 @needs_numba
+@pytest.mark.nightly
 @pytest.mark.slow
 @given(groups())
 @settings(max_examples=60, suppress_health_check=list(HealthCheck))

@@ -375,6 +375,7 @@ with ol.record(optimizer, probes, to=sys.argv[1], flush=3) as trace:
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 def test_a_run_that_is_killed_at_any_moment_leaves_every_flush(tmp_path):

@@ -139,7 +139,7 @@ def grown(call: Any, shapes: range) -> int:
 
 @pytest.mark.parametrize(
     "shapes",
-    [pytest.param(240), pytest.param(1000, marks=pytest.mark.slow)],
+    [pytest.param(240), pytest.param(1000, marks=[pytest.mark.nightly, pytest.mark.slow])],
 )
 def test_many_shapes_leave_memory_bounded(shapes: int) -> None:
     captured = ol.capture(lambda x: np.tanh(x * 2).sum())
@@ -162,6 +162,7 @@ def test_many_shapes_leave_memory_bounded(shapes: int) -> None:
     call(1)  # dropped long ago
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_1000_shapes_of_a_training_step_leave_memory_bounded() -> None:
     model = ol.nn.Sequential(ol.nn.Linear(6, 16), ol.nn.ReLU(), ol.nn.Linear(16, 4))

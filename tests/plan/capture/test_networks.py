@@ -60,6 +60,7 @@ def test_200_steps_with_everything_on_the_way(network: str) -> None:
     equal_runs(partial(program, network, calm("Adam")), 200, between.ON_THE_WAY)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @every_network
 @pytest.mark.parametrize("name", EACH)

@@ -56,6 +56,7 @@ def test_elementwise_programs(drawn: Any) -> None:
     check_elementwise(drawn)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @settings(max_examples=ELEMENTWISE, **_common)
 @given(programs())
@@ -101,6 +102,7 @@ def test_programs_that_write_through_views() -> None:
     check_views(range(VIEWS // QUICK))
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(10))
 def test_many_programs_that_write_through_views(part: int) -> None:
@@ -222,6 +224,7 @@ def test_random_networks() -> None:
     check_networks(range(NETWORKS // QUICK))
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("part", range(10))

@@ -87,6 +87,7 @@ def test_wrappers_on_other_networks(network: str, name: str) -> None:
     equal_runs(partial(wrapped, network, WRAPPERS[name]), 14, planned=is_planned(name))
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("name", WRAPPERS)
@@ -99,6 +100,7 @@ def test_200_steps_of_every_wrapper_on_every_network(network: str, name: str) ->
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EACH)
 def test_look_ahead_around_every_optimizer(name: str) -> None:
