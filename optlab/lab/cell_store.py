@@ -186,20 +186,8 @@ class SweepStore:
                 futures[pool.submit(work, str(self.path), self.uid, i, run_cell, tasks[i])] = i
         except BrokenExecutor:
             made.broken()
-        try:
-            for future in as_completed(futures):
-                error = future.exception()
-                if error is None:
-                    ended += 1
-                    report(self.cells - len(left) + ended)
-                elif isinstance(error, BrokenExecutor):
-                    made.broken()
-                elif not _worker_died(error):
-                    raise error
-        except BaseException:
-            for future in futures:
-                future.cancel()
-            raise
+        for ended, _ in enumerate(_ended(made, futures), 1):
+            report(self.cells - len(left) + ended)
         if not ended and not (self.read("begun") > begun).any():
             made.in_vain()
 
@@ -250,8 +238,8 @@ class _Executors:
         self._vain += 1
         if self._vain >= ATTEMPTS:
             raise BrokenExecutor(
-                "the workers of the executor die before they begin a cell; does a script lack "
-                "`if __name__ == '__main__':`?"
+                "the workers of the executor die before they begin a cell, or in each that is "
+                "left; does a script lack `if __name__ == '__main__':`?"
             )
 
     def close(self) -> None:
@@ -266,14 +254,60 @@ def mapped(
     function: Callable[[Any], Any],
     tasks: Sequence[Any],
 ) -> Iterator[Any]:
-    """Return the results of a function for all tasks, in order, by an executor or here."""
+    """Return the results of a function for all tasks, in order, by an executor or here.
+
+    Tasks whose worker dies are begun again, `ATTEMPTS` times when no other ones are left.
+
+    Raises
+    ------
+    BrokenExecutor
+        If a task kills every worker, or no other executor can be made.
+    """
     if executor is None:
         return map(function, tasks)
     made = _Executors(executor)
+    found: dict[int, Any] = {}
     try:
-        return iter(list(made.pool().map(function, tasks)))
+        while len(found) < len(tasks):
+            before = len(found)
+            left = [i for i in range(len(tasks)) if i not in found]
+            pool = made.pool()
+            futures: dict[Future[Any], int] = {}
+            try:
+                for i in left:
+                    futures[pool.submit(function, tasks[i])] = i
+            except BrokenExecutor:
+                made.broken()
+            for future in _ended(made, futures):
+                found[futures[future]] = future.result()
+            if len(found) == before:
+                made.in_vain()
     finally:
         made.close()
+    return iter([found[i] for i in range(len(tasks))])
+
+
+def _ended(made: _Executors, futures: Mapping[Future[Any], int]) -> Iterator[Future[Any]]:
+    """Yield what ends with a result; what a worker took along when it died comes not.
+
+    Raises
+    ------
+    Exception
+        That of a task that raises; the others are cancelled.
+    """
+    try:
+        for future in as_completed(futures):
+            error = future.exception()
+            if error is None:
+                yield future
+            elif isinstance(error, BrokenExecutor):
+                made.broken()
+            elif not _worker_died(error):
+                raise error
+    except BaseException:
+        for future in futures:
+            future.cancel()
+        raise
 
 
 def work(path: str, uid: str, number: int, run_cell: RunCell, task: Any) -> None:

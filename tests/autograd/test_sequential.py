@@ -312,3 +312,14 @@ def test_parts_and_actions_are_found_by_their_layer() -> None:
     chain.schedule = SimpleNamespace(actions=Actions(chain.schedule.actions))
     y.sum().backward()
     assert 200 < Parts.seen < 10 * 200
+
+
+@pytest.mark.parametrize("segments", [1, 2, 4])
+def test_a_layer_that_a_sequential_has_twice_runs_twice(segments: int) -> None:
+    ol.seed(0)
+    act = ol.nn.ReLU()
+    net = ol.nn.Sequential(ol.nn.Linear(4, 4), act, ol.nn.Linear(4, 4), act)
+    x = ol.to_tensor(X.astype("float32"))
+    found = ol.recompute_sequential(net, x, segments=segments)
+    np.testing.assert_array_equal(found.numpy(), net(x).numpy())
+    assert (found.numpy() >= 0).all()

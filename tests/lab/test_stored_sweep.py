@@ -6,13 +6,20 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import (
+    BrokenExecutor,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+)
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import optlab as ol
+from optlab.lab import cell_store
 from optlab.parallel.launcher import mpiexec
 from tests.lab import stored_cells
 
@@ -113,6 +120,38 @@ def test_a_comparison_over_processes_is_the_comparison():
         assert found[name].stopped == trace.stopped
     assert found.final_loss["Adam"] == wanted.final_loss["Adam"]
     assert repr(found) == repr(wanted)
+
+
+class Mortal(Executor):
+    """Runs tasks here, until one of them kills it; all that came later is lost with it."""
+
+    def __init__(self, kills):
+        self.kills, self.dead = kills, False
+
+    def submit(self, function, task):
+        future = Future()
+        self.dead = self.dead or self.kills(task)
+        if self.dead:
+            future.set_exception(BrokenExecutor("a worker has died"))
+        else:
+            future.set_result(function(task))
+        return future
+
+
+def test_tasks_of_a_dead_worker_are_begun_again():
+    begun = []
+
+    def kills_once(task):
+        begun.append(task)
+        return task == 2 and begun.count(2) == 1
+
+    found = cell_store.mapped(lambda: Mortal(kills_once), lambda task: task * 10, range(5))
+    assert list(found) == [0, 10, 20, 30, 40]
+    assert begun == [0, 1, 2, 2, 3, 4]
+    with pytest.raises(BrokenExecutor, match="or in each that is left"):
+        cell_store.mapped(lambda: Mortal(lambda task: task == 2), str, range(5))
+    with pytest.raises(ValueError, match="invalid literal"):
+        cell_store.mapped(lambda: Mortal(lambda task: False), int, ["1", "x"])
 
 
 def environment():

@@ -198,6 +198,48 @@ def test_the_bytes_held_are_those_of_micro_batches_and_not_of_the_batch():
     assert held[4][:3] == [2 * one for one in held[8][:3]]
 
 
+def test_a_layer_that_is_there_twice_runs_twice():
+    def model():
+        chain = pipelines.network()
+        act, dropped = ol.nn.ReLU(), ol.nn.Dropout(0.3)
+        first, second = ol.nn.Sequential(chain[0], act, dropped), ol.nn.Sequential(chain[2], act)
+        return ol.nn.Sequential(first, second, chain[0], act, dropped, chain[8])
+
+    def trained(cuts):
+        ol.seed(7)
+        network = model()
+        optimizer = ol.optimizer.PipelineOptimizer(
+            pipelines.adam(network), cuts, num_microbatches=4
+        )
+        losses = [float(optimizer.step(network, CRITERION, *pipelines.data())) for _ in range(2)]
+        return losses, pipelines.values(network)
+
+    alone = trained([])
+    for cuts in (["4"], ["3", "4"]):
+        losses, values = trained(cuts)
+        assert losses == alone[0]
+        for a, b in zip(values, alone[1], strict=True):
+            np.testing.assert_array_equal(a, b)
+    network = model()
+    network.eval()
+    x, y = pipelines.data()
+    with ol.no_grad():
+        expected = CRITERION(network(x), y).item()
+    optimizer = ol.optimizer.PipelineOptimizer(pipelines.adam(network))
+    assert float(optimizer.step(network, CRITERION, x, y)) == expected
+    with pytest.raises(ValueError, match=r"0\.0\.weight is used in section 0 .* and in section 1"):
+        trained(["1"])
+
+
+def test_running_statistics_of_two_sections_are_refused():
+    norm = ol.nn.BatchNorm1D(pipelines.WIDTH, weight_attr=False, bias_attr=False)
+    model = pipelines.network()
+    model[1] = model[5] = norm
+    optimizer = pipelines.pipeline(model, 2)
+    with pytest.raises(ValueError, match=r"is used in section 0 .* and in section 1"):
+        optimizer.step(model, CRITERION, *pipelines.data())
+
+
 # Closures and cuts ------------------------------------------------------------------------------
 
 

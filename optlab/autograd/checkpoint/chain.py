@@ -26,9 +26,10 @@ def list_of(layers: Any) -> list[Callable[..., Any]]:
             f"recompute_sequential(net, x, {settings}); got a dict first."
         )
     refuse_layer_class(layers, "recompute_sequential")
-    if callable(layers) and hasattr(layers, "children"):  # a Sequential: its layers, in order
-        inside = list(layers.children())
-        layers = inside if hasattr(layers, "__iter__") or hasattr(layers, "__getitem__") else layers
+    is_iterable = hasattr(layers, "__iter__") or hasattr(layers, "__getitem__")
+    if callable(layers) and hasattr(layers, "children") and is_iterable:
+        inside = list(layers)  # a Sequential: its layers, in order; one that is there twice, twice
+        layers = inside if all(map(callable, inside)) else list(layers.children())
     if isinstance(layers, Tensor) or callable(layers) or not hasattr(layers, "__iter__"):
         raise TypeError(
             "recompute_sequential takes a Sequential, or a list of layers that follow each other, "

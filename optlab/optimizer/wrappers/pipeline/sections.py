@@ -223,7 +223,7 @@ def _chain(network: Any, cuts: list[list[Any]]) -> Chain:
 def _links(layer: Any, name: str) -> Iterator[tuple[str, Any]]:
     """Yield the Layers of a chain, those of chains inside it too, with their names."""
     if type(layer) is Sequential and layer._hooks is None:
-        for part, one in layer.named_children():
+        for part, one in layer._own_layers():  # a Layer that is there twice runs twice
             yield from _links(one, f"{name}.{part}" if name else part)
     else:
         yield name or type(layer).__name__, layer
@@ -283,7 +283,7 @@ def is_loss_entry(entry: Any) -> bool:
 
 
 def check_apart(program: Program, criterion: Any) -> None:
-    """Raise if a parameter is used in two sections.
+    """Raise if a parameter, or a buffer that training writes to, is used in two sections.
 
     Raises
     ------
@@ -292,7 +292,7 @@ def check_apart(program: Program, criterion: Any) -> None:
     """
     seen: dict[int, int] = {}
     for section in range(program.count):
-        parameters = list(program.parameters(section) or ())
+        parameters = [*(program.parameters(section) or ()), *program.buffers(section)]
         if section == program.count - 1 and is_layer(criterion):
             parameters += criterion.parameters()
         for p in parameters:
@@ -304,9 +304,9 @@ def check_apart(program: Program, criterion: Any) -> None:
 def shared_message(p: Any, a: int, b: int, titles: list[str]) -> str:
     """Return the message for a parameter that two sections use."""
     return (
-        f"{label_of(p)} is used in section {a} ({titles[a]}) and in section {b} ({titles[b]}): a "
-        "parameter belongs to one section. Cut so that both uses are in one, or give each its own "
-        "parameter."
+        f"{label_of(p, 'a buffer')} is used in section {a} ({titles[a]}) and in section {b} "
+        f"({titles[b]}): a parameter belongs to one section. Cut so that both uses are in one, or "
+        "give each its own parameter."
     )
 
 
