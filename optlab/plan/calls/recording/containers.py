@@ -1,4 +1,4 @@
-"""The lists and dicts that a captured call is given, with recorded arrays in place of plain ones."""
+"""The lists and dicts that a captured call is given: they hold recorded arrays, not plain ones."""
 
 from __future__ import annotations
 
