@@ -40,6 +40,7 @@ from optlab.plan.calls.watched_values import (
     names_of,
     now,
     position,
+    public_state,
     put_back,
     read_slot,
     same,
@@ -53,7 +54,10 @@ _CONTAINERS = (list, tuple, set, frozenset, deque)
 #: Classes of Python's library that hold what users put into them, as attributes.
 _HOLDERS = (argparse.Namespace, UserDict, UserList, ChainMap, threading.local)
 #: Packages of whose objects the same is true.
-_HOLDING_PACKAGES = ("configparser", "numpy", "scipy")
+_HOLDING_PACKAGES = ("configparser",)
+#: How objects of packages are read that keep arrays in order by themselves: nothing inside of them
+#: gets other values for a moment, and what they note for themselves does not count.
+_READ_WHOLE = {"numpy": fingerprint, "scipy": public_state}
 
 
 #: Names in code that do something to arrays without a recording's knowledge.
@@ -319,8 +323,9 @@ class Guards:
         if any(one.__module__.partition(".")[0] == "optlab" for one in type(x).__mro__):
             self._ours.append(x)
             return [(x.hook, "a hook")] if hasattr(x, "hook") else []
-        if _is_opaque(x):
-            self._add(x, fingerprint, name or f"a {type(x).__name__}")
+        whole = _READ_WHOLE.get(_package(type(x))) if _has_dict(x) else None
+        if whole is not None or _is_opaque(x):
+            self._add(x, whole or fingerprint, name or f"a {type(x).__name__}")
             return []
         for kind, read in READ_AS.items():
             if isinstance(x, kind):
