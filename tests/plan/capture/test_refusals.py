@@ -202,6 +202,20 @@ def test_a_write_into_an_argument_is_named_with_what_to_write_instead(name: str)
         np.testing.assert_array_equal(x, eager)
 
 
+@pytest.mark.parametrize("name", ["data[x]", "np.take(data, x)"])
+def test_plain_data_are_indexed_as_a_tensor(name: str) -> None:
+    data = given(20, 3)
+    ways = {"data[x]": lambda x: data[x], "np.take(data, x)": lambda x: np.take(data, x, axis=0)}
+    with pytest.raises(ol.CaptureError, match=r"ol\.to_tensor\(data\)\[x\]"):
+        ol.capture(ways[name])(np.arange(4))
+    tensor = ol.to_tensor(data)
+    captured = ol.capture(lambda x: tensor[x])
+    for i in range(4):
+        x = np.arange(i, i + 5)
+        np.testing.assert_array_equal(captured(x).numpy(), ways[name](x))
+    assert len(captured.plans) == 1
+
+
 def append(parts: Any, named: Any) -> Any:
     parts.append(parts[0])
     return 2 * parts[0]
