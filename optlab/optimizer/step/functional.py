@@ -279,7 +279,7 @@ def _counted(count: int, moved: bool) -> LiveCount:
 
 def memory_number(value: Any) -> Any:
     """Return a number that is kept in a state as a Python float, or traced."""
-    if isinstance(value, (int, float)):
+    if isinstance(value, (int, float)) or is_live(value):
         return value
     return traced(value) if is_traced(value) else float(numbers_in(value)[0])
 

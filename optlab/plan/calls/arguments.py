@@ -30,6 +30,22 @@ class Same:
         return isinstance(other, Same) and other.x is self.x
 
 
+def containers_and_arrays(x: Any) -> dict[int, Any]:
+    """Return the arrays in arguments, and the lists, tuples and dicts around them, by identity."""
+    found: dict[int, Any] = {}
+    waiting = [x]
+    while waiting:
+        one = waiting.pop()
+        if type(one) is dict:
+            waiting.extend(one.values())
+        elif type(one) in (list, tuple) or (isinstance(one, tuple) and hasattr(one, "_fields")):
+            waiting.extend(one)
+        elif type(one) is not np.ndarray:
+            continue
+        found[id(one)] = one
+    return found
+
+
 def arguments_by_name(f: Any, args: Any, kwargs: Any) -> dict[str, Any]:
     """Return the arguments of a call by name, or by number where no signature is known.
 

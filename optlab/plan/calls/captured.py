@@ -324,8 +324,9 @@ def capture(f: Callable[..., Any] | None = None, *, strict: bool = True, check: 
     ------
     CaptureError
         In the first call, if a plan cannot repeat it: a branch on a value, a shape that depends on
-        values, printing, other effects than those of the engine. Parameters, states and random
-        numbers are as before then; what `f` did to your own objects before the error stays.
+        values, printing, reading a file or a clock, writing into a plain array of the caller, other
+        effects than those of the engine. Parameters, states and random numbers are as before then;
+        what `f` did to your own objects before the error stays. At once, of a generator.
 
     Warns
     -----

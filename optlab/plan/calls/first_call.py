@@ -23,6 +23,7 @@ from optlab.plan.calls.outputs import Output
 from optlab.plan.calls.perturbation import perturbed
 from optlab.plan.calls.plain_again import make_plain, met_recorded
 from optlab.plan.calls.program import Program
+from optlab.plan.calls.recording.containers import give_back
 from optlab.plan.calls.recording.numbers import CallNumber, NumberNeededError
 from optlab.plan.calls.recording.recorder import Recorder
 from optlab.plan.calls.recording.values import INSTEAD
@@ -130,6 +131,7 @@ class FirstCall:
                 return None, partial(self._again_by_numbers, first)
             met = "" if first.ended_at >= 0 else first.dead or met_recorded(error)
             if not met:
+                give_back(first.containers)
                 raise
             first.undo.restore()
             if self.plans.strict:
@@ -139,6 +141,7 @@ class FirstCall:
             return None, partial(self.f, *self.args, **self.kwargs)
         if first.dead:
             make_plain(first.handed)
+            give_back(first.containers)
             self.plans.refuse(self.key, first.dead)
         if program is None:
             return result, None
@@ -196,6 +199,10 @@ class FirstCall:
                 f"it reads more than {MOST:,} objects from outside ({guards.line_of()}), too "
                 "many to look at in every call. Give what it needs as arguments"
             )
+        if first.changed_container:
+            first.refuse_outcome(
+                f"it changes {first.changed_container} among its arguments ({guards.line_of()})"
+            )
         written = guards.written()
         if written is not None:
             array, name = written
@@ -250,6 +257,7 @@ class FirstCall:
         Binding(program)
         output.forget()
         guards = self.guards
+        guards.release_arguments()
         guards.renew()
         guards.watch_nodes(t for p, t in recorder.sources.items() if p not in made)
         guards.forget()

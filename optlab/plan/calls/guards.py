@@ -25,7 +25,7 @@ import numpy as np
 from optlab.autograd.tape.base import TensorBase
 from optlab.autograd.tape.constants import checksum_of
 from optlab.backend.user_frames import location
-from optlab.plan.calls.arguments import arguments_by_name
+from optlab.plan.calls.arguments import arguments_by_name, containers_and_arrays
 from optlab.plan.calls.packages import ENGINES, is_installed, of_library, package_of
 from optlab.plan.calls.watched_values import (
     MISSING,
@@ -40,6 +40,7 @@ from optlab.plan.calls.watched_values import (
     names_of,
     now,
     position,
+    public_state,
     put_back,
     read_slot,
     same,
@@ -53,7 +54,10 @@ _CONTAINERS = (list, tuple, set, frozenset, deque)
 #: Classes of Python's library that hold what users put into them, as attributes.
 _HOLDERS = (argparse.Namespace, UserDict, UserList, ChainMap, threading.local)
 #: Packages of whose objects the same is true.
-_HOLDING_PACKAGES = ("configparser", "numpy", "scipy")
+_HOLDING_PACKAGES = ("configparser",)
+#: How objects of packages are read that keep arrays in order by themselves: nothing inside of them
+#: gets other values for a moment, and what they note for themselves does not count.
+_READ_WHOLE = {"numpy": fingerprint, "scipy": public_state}
 
 
 #: Names in code that do something to arrays without a recording's knowledge.
@@ -76,7 +80,8 @@ class Guards:
     ----------
     f : callable
     args, kwargs
-        Of the call.
+        Of the call. Arrays among them, and the lists, tuples and dicts that hold them, differ from
+        call to call: they are only guarded where `f` reads them from outside, too.
     """
 
     def __init__(self, f: Any, args: Any, kwargs: Any) -> None:
@@ -97,15 +102,23 @@ class Guards:
         #: Whether there is more than what is looked at.
         self.incomplete = False
         named = arguments_by_name(f, args, kwargs)
-        self._walk([(f, ""), *((x, f"the argument '{name}'") for name, x in named.items())])
-        for _ in range(3):  # functions of a module may read another
-            self._walk(self._read_names())
+        self._walk([(f, "")])
+        self._walk_names()
+        outside = set(self._seen)
+        self._walk([(x, f"the argument '{name}'") for name, x in named.items()])
+        self._walk_names()
+        #: What comes with a call, and is another one in the next.
+        self._given = containers_and_arrays((args, kwargs)).keys() - outside
         self.renew()
         self._states = [(read, read(), name) for read, _, name in self._states]
 
+    def _walk_names(self) -> None:
+        for _ in range(3):  # functions of a module may read another
+            self._walk(self._read_names())
+
     def arrays(self) -> list[Any]:
         """Return the plain arrays that it reads from outside."""
-        return list(self._arrays.values())
+        return [x for number, x in self._arrays.items() if number not in self._given]
 
     def roots(self) -> list[Any]:
         """Return the Tensors, optimizers, schedules and averages that it could reach."""
@@ -116,6 +129,11 @@ class Guards:
     def recomputes(self) -> bool:
         """Return whether it could reach an optimizer that decides what operations save."""
         return any(getattr(x, "recomputes", False) for x in self._ours)
+
+    def release_arguments(self) -> None:
+        """Let go of what comes with the call: the next one has other arrays."""
+        for slot in [slot for slot in self._slots if slot[0] in self._given]:
+            del self._slots[slot]
 
     def renew(self) -> None:
         """Take what is now as what has to hold."""
@@ -140,12 +158,13 @@ class Guards:
     def forget(self) -> None:
         """Let go of what only the capture needed: arguments among it."""
         self._seen, self._states, self._before, self.tensors = {}, [], {}, []
+        self._arrays = {}
 
     def watch_contents(self, largest: int | None = None) -> None:
         """Let the contents of plain arrays count: what NumPy computes from them is a constant."""
         self._contents = [
             (x, checksum_of(x))
-            for x in self._arrays.values()
+            for x in self.arrays()
             if not x.dtype.hasobject and (largest is None or x.nbytes <= largest)
         ]
 
@@ -304,8 +323,9 @@ class Guards:
         if any(one.__module__.partition(".")[0] == "optlab" for one in type(x).__mro__):
             self._ours.append(x)
             return [(x.hook, "a hook")] if hasattr(x, "hook") else []
-        if _is_opaque(x):
-            self._add(x, fingerprint, name or f"a {type(x).__name__}")
+        whole = _READ_WHOLE.get(_package(type(x))) if _has_dict(x) else None
+        if whole is not None or _is_opaque(x):
+            self._add(x, whole or fingerprint, name or f"a {type(x).__name__}")
             return []
         for kind, read in READ_AS.items():
             if isinstance(x, kind):

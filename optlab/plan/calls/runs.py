@@ -14,6 +14,7 @@ from optlab.backend import random
 from optlab.backend.call_recorder import LiveCount, here
 from optlab.plan.calls.outputs import Output
 from optlab.plan.calls.recording.arrays import CallArray
+from optlab.plan.calls.recording.containers import Container, changed_container
 from optlab.plan.calls.recording.numbers import CallNumber
 from optlab.plan.calls.recording.output_watch import watch_output
 from optlab.plan.calls.recording.recorder import Recorder
@@ -40,6 +41,7 @@ def record(
             else:
                 with watch_output(recorder):
                     result = f(*given, **named)
+            recorder.changed_container = changed_container(recorder.containers)
             output = Output(recorder, inputs, result)
     finally:
         here.recorder = None
@@ -75,9 +77,15 @@ def _wrapped(recorder: Recorder, x: Any, inputs: list[Place]) -> Any:
         inputs.append(number.place)
         return number
     if type(x) in (tuple, list):
-        return type(x)([_wrapped(recorder, part, inputs) for part in x])
+        parts = [_wrapped(recorder, part, inputs) for part in x]
+        if type(x) is tuple:
+            return tuple(parts)
+        recorder.containers.append(Container(parts, list(parts), x))
+        return parts
     if type(x) is dict:
-        return {name: _wrapped(recorder, part, inputs) for name, part in x.items()}
+        named = {name: _wrapped(recorder, part, inputs) for name, part in x.items()}
+        recorder.containers.append(Container(named, dict(named), x))
+        return named
     if isinstance(x, tuple) and hasattr(x, "_make"):
         return type(x)._make([_wrapped(recorder, part, inputs) for part in x])
     return x

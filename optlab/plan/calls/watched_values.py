@@ -153,6 +153,14 @@ def fingerprint(x: Any) -> Parts:
         return Parts([])
 
 
+def public_state(x: Any) -> Parts:
+    """Return the bits of the public attributes of an object; private ones may be notes of its own.
+
+    A sparse matrix notes whether its indices are sorted when that is first asked.
+    """
+    return fingerprint({name: part for name, part in vars(x).items() if name[0] != "_"})
+
+
 def _referent(x: Any) -> Parts:
     """Return what a weak reference refers to."""
     return Parts([x()])
@@ -168,7 +176,10 @@ READ_AS: dict[Any, Callable[[Any], Parts]] = {
     type(os.environ): _items,
 }
 _READERS = frozenset(
-    map(id, (Parts, tuple, sublayers, elements, names_of, fingerprint, *READ_AS.values()))
+    map(
+        id,
+        (Parts, tuple, sublayers, elements, names_of, fingerprint, public_state, *READ_AS.values()),
+    )
 )
 
 
@@ -224,6 +235,3 @@ def same(a: Any, b: Any) -> bool:
     if isinstance(a, tuple):
         return len(a) == len(b) and all(map(same, a, b))
     return False
-
-
-#: Not `types`, whose SimpleNamespace holds what users put into it.

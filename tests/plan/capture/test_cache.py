@@ -233,3 +233,69 @@ def test_what_is_captured_dies_with_its_function() -> None:
     del p, captured, batch
     gc.collect()
     assert all(one() is None for one in gone)
+
+
+def test_a_buffer_that_is_filled_again_is_no_reason_to_capture_anew() -> None:
+    captured = ol.capture(lambda x: 2 * x)
+    x = np.empty(5)
+    for i in range(4):
+        x[...] = i
+        np.testing.assert_array_equal(captured(x), np.full(5, 2.0 * i))
+    assert len(captured.plans) == 1
+
+
+@pytest.mark.parametrize("batch", [{"x": None}, [None], ([None],), {"x": {"y": [None]}}], ids=repr)
+def test_containers_that_are_filled_again_are_no_reason_to_capture_anew(batch: Any) -> None:
+    holder, key, read = batch, "x", lambda b: b["x"]
+    if isinstance(batch, tuple):
+        holder, key, read = batch[0], 0, lambda b: b[0][0]
+    elif isinstance(batch, list):
+        key, read = 0, lambda b: b[0]
+    elif batch["x"] is not None:
+        holder, key, read = batch["x"]["y"], 0, lambda b: b["x"]["y"][0]
+    captured = ol.capture(lambda b: 2 * read(b))
+    for i in range(4):
+        holder[key] = np.full(3, float(i))
+        np.testing.assert_array_equal(captured(batch), np.full(3, 2.0 * i))
+    assert len(captured.plans) == 1
+
+
+def test_an_argument_that_is_read_from_outside_too_is_watched() -> None:
+    c, table = np.ones(3), {"x": np.ones(3)}
+    by_name = ol.capture(lambda x: x * c)
+    by_table = ol.capture(lambda b: b["x"] * table["x"])
+    x = np.full(3, 2.0)
+    by_name(c), by_table(table)
+    np.testing.assert_array_equal(by_name(x), x)
+    np.testing.assert_array_equal(by_table({"x": x}), x)
+    c[...], table["x"] = 5, np.full(3, 7.0)
+    np.testing.assert_array_equal(by_name(x), 5 * x)
+    np.testing.assert_array_equal(by_table({"x": x}), 7 * x)
+
+
+def test_attributes_of_an_argument_are_watched() -> None:
+    class Settings:
+        def __init__(self) -> None:
+            self.scale, self.array = 2.0, np.ones(3)
+
+    given = Settings()
+    captured = ol.capture(lambda s, x: x * s.array * s.scale)
+    x = np.ones(3)
+    captured(given, x)
+    given.array[1] = 5.0
+    np.testing.assert_array_equal(captured(given, x), [2.0, 10.0, 2.0])
+    given.scale = 3.0
+    np.testing.assert_array_equal(captured(given, x), [3.0, 15.0, 3.0])
+
+
+def test_the_arguments_of_the_first_call_are_not_kept() -> None:
+    captured = ol.capture(lambda x, b: x + b["y"])
+
+    def call() -> list[Any]:
+        x, y = np.ones(5), np.ones(5)
+        captured(x, {"y": y})
+        return [weakref.ref(x), weakref.ref(y)]
+
+    references = call()
+    gc.collect()
+    assert [one() for one in references] == [None, None]

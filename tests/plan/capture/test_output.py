@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import linecache
 import logging
+import warnings
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +14,7 @@ import numpy as np
 import pytest
 
 import optlab as ol
+from tests.plan.capture.twins import given
 
 Effect = Callable[[], Any]
 
@@ -68,6 +71,27 @@ def test_what_a_step_shows_or_counts(name: str) -> None:
     for _ in range(6):
         again()
     assert seen() == wanted()
+
+
+def test_the_line_of_a_warning_is_looked_up_in_its_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That is no look at files which the function takes."""
+    shown: list[str] = []
+
+    def show(message: Any, category: Any, file: str, number: int, *more: Any) -> None:
+        linecache.clearcache()
+        shown.append(warnings.formatwarning(message, category, file, number))
+
+    def f(x: Any) -> Any:
+        warnings.warn("a warning", stacklevel=1)
+        return 2 * x
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        monkeypatch.setattr(warnings, "showwarning", show)
+        captured = ol.capture(f)
+        np.testing.assert_array_equal(captured(given(3)), 2 * given(3))
+    assert 'warnings.warn("a warning"' in shown[0]
+    assert captured.plan is not None
 
 
 def test_warnings_of_a_step_are_no_effects() -> None:

@@ -167,6 +167,11 @@ def sparse_matrix() -> tuple[Any, Any]:
     return lambda x: x @ matrix.toarray(), lambda: matrix.data.__setitem__(0, 5)
 
 
+def polynomial() -> tuple[Any, Any]:
+    p = np.poly1d([1.0, 2.0])
+    return lambda x: x * p(2.0), lambda: p.coeffs.__setitem__(0, 5.0)
+
+
 def parser_of_settings() -> tuple[Any, Any]:
     settings = configparser.ConfigParser()
     settings["training"] = {"scale": "2"}
@@ -191,8 +196,8 @@ def cell_of_a_table() -> tuple[Any, Any]:
 
 CASES = [
     environment, environment_by_getenv, name_of_a_library, function_of_a_library, built_in_name,
-    global_name_that_hides_a_built_in_one, sparse_matrix, parser_of_settings, column_of_a_table,
-    cell_of_a_table,
+    global_name_that_hides_a_built_in_one, sparse_matrix, polynomial, parser_of_settings,
+    column_of_a_table, cell_of_a_table,
     namespace, user_dict, chain_map, mapping_proxy, python_array, memory, context_variable,
     thread_local, array_of_objects, class_attribute_of_a_subclass, behind_a_long_list,
     any_of_a_large_array, sum_of_a_large_array, unique_elements_of_a_large_array,
@@ -213,6 +218,23 @@ def test_a_change_is_seen(case: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     change()
     for _ in range(2):
         np.testing.assert_array_equal(captured(X), f(X))
+
+
+def test_what_a_sparse_matrix_notes_for_itself_is_neither_an_effect_nor_lost() -> None:
+    """It sorts its indices, and adds what stands twice, when that is first needed."""
+
+    def matrix() -> Any:
+        places = ([0, 0, 2, 1, 0], [2, 0, 2, 1, 0])
+        return scipy.sparse.coo_matrix((np.arange(1.0, 6.0), places), shape=(3, 3)).tocsr()
+
+    one, twin = matrix(), matrix()
+    f = lambda m, x: x * m[0].toarray()[0] + (m @ m).toarray()[2]  # noqa: E731
+    captured = ol.capture(lambda x: f(one, x))
+    for _ in range(2):
+        np.testing.assert_array_equal(captured(X), f(twin, X))
+    assert len(captured.plans) == 1
+    np.testing.assert_array_equal(one.toarray(), twin.toarray())
+    assert one.has_canonical_format == twin.has_canonical_format
 
 
 def test_looking_up_the_environment_is_paid_by_those_that_read_it() -> None:

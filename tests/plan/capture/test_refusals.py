@@ -202,6 +202,48 @@ def test_a_write_into_an_argument_is_named_with_what_to_write_instead(name: str)
         np.testing.assert_array_equal(x, eager)
 
 
+@pytest.mark.parametrize("name", ["data[x]", "np.take(data, x)"])
+def test_plain_data_are_indexed_as_a_tensor(name: str) -> None:
+    data = given(20, 3)
+    ways = {"data[x]": lambda x: data[x], "np.take(data, x)": lambda x: np.take(data, x, axis=0)}
+    with pytest.raises(ol.CaptureError, match=r"ol\.to_tensor\(data\)\[x\]"):
+        ol.capture(ways[name])(np.arange(4))
+    tensor = ol.to_tensor(data)
+    captured = ol.capture(lambda x: tensor[x])
+    for i in range(4):
+        x = np.arange(i, i + 5)
+        np.testing.assert_array_equal(captured(x).numpy(), ways[name](x))
+    assert len(captured.plans) == 1
+
+
+def append(parts: Any, named: Any) -> Any:
+    parts.append(parts[0])
+    return 2 * parts[0]
+
+
+def replace_an_entry(parts: Any, named: Any) -> Any:
+    parts[0] = 2 * parts[0]
+    return parts[0]
+
+
+def add_a_key(parts: Any, named: Any) -> Any:
+    named["twice"] = 2 * named["x"]
+    return named["twice"]
+
+
+@pytest.mark.parametrize("f", [append, replace_an_entry, add_a_key], ids=lambda f: f.__name__)
+def test_a_list_or_dict_among_the_arguments_must_not_change(f: Any) -> None:
+    with pytest.raises(ol.CaptureError, match=r"changes a (list|dict) among its arguments"):
+        ol.capture(f)([given(3)], {"x": given(3)})
+    loose = ol.capture(f, strict=False)
+    mine, eager = ([given(3)], {"x": given(3)}), ([given(3)], {"x": given(3)})
+    for _ in range(3):
+        np.testing.assert_array_equal(loose(*mine), f(*eager))
+    assert len(mine[0]) == len(eager[0])
+    assert mine[1].keys() == eager[1].keys()
+    np.testing.assert_array_equal(mine[0][0], eager[0][0])
+
+
 @pytest.mark.parametrize("name", ["an element", "+="])
 def test_what_the_message_says_instead_of_a_write_works(name: str) -> None:
     def copied(x: Any) -> Any:

@@ -258,6 +258,17 @@ def test_functional_steps_with_a_rate_that_changes() -> None:
         captured(given(3), optimizer.functional_init(given(3)), -1.0)
 
 
+def test_functional_steps_of_averages() -> None:
+    optimizer = ol.optimizer.ExponentialMovingAverage.around(ol.optimizer.Adam(0.1), decay=0.9)
+    step = lambda w, state: optimizer.functional_step(w, 2 * w, state)  # noqa: E731
+    captured = ol.capture(step)
+    w, state = given(3), optimizer.functional_init(given(3))
+    for _ in range(6):
+        same(bits(captured(w, state)), bits(step(w, state)))
+        w, state = step(w, state)
+    assert len(captured.plans) == 1
+
+
 def test_a_functional_step_that_goes_another_way_than_the_captured_one() -> None:
     optimizer = ol.optimizer.RAdam(0.1)
     step = lambda w, state: optimizer.functional_step(w, 2 * w, state)  # noqa: E731

@@ -179,8 +179,8 @@ class CallArray(CaptureArray):
         # Functions written in C take the plain array, and what they compute is not recorded.
         self.tracer.refuse(
             "np.array(), or a function that makes a plain array of its argument (of a list: "
-            "np.stack; a plain array that is written to, or indexed: make it np.zeros_like(x), "
-            "ol.zeros(n), ol.arange(n)),"
+            "np.stack; a plain array that is written to: make it np.zeros_like(x) or ol.zeros(n); "
+            "data[x] and np.take(data, x) of plain data: ol.to_tensor(data)[x], made outside),"
         )
         return np.array(self.value, dtype)
 

@@ -25,8 +25,8 @@ _READ = {
     **dict.fromkeys(map(id, _LOOKS), "a look at files, which a replay would not repeat"),
     **dict.fromkeys(map(id, _CLOCKS), "reading a clock, which a replay would not read again"),
 }
-#: Imports look for files, and happen once; what is logged is refused where it is written.
-_OF_THEIR_OWN = ("importlib", "logging")
+#: Imports and warnings look for files, and come once; a log is refused where it is written.
+_OF_THEIR_OWN = ("importlib", "logging", "warnings")
 
 
 class watch_output:

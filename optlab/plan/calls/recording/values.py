@@ -25,6 +25,7 @@ from optlab.backend.user_frames import frame_outside, location, location_of
 from optlab.plan.calls.entries import Entry, FreedTensor, OfTensor
 from optlab.plan.calls.places import places_in
 from optlab.plan.calls.recording.arrays import is_vectorized, plain, values_in
+from optlab.plan.calls.recording.containers import Container
 from optlab.plan.calls.recording.numbers import NumberNeededError
 from optlab.plan.calls.undo import Undo
 from optlab.plan.plan import Place
@@ -84,6 +85,9 @@ class RecordedValues:
         self._holders: dict[int, Any] = {}
         #: Plain arrays that the function reads from outside, by identity.
         self.outside: set[int] = set()
+        #: The lists and dicts that the function was given.
+        self.containers: list[Container] = []
+        self.changed_container = ""
         self.entries: list[Entry] = []
         self.constants: dict[Place, Any] = {}
         self.contents: dict[Place, Any] = {}
