@@ -74,7 +74,7 @@ def main(folder: Path) -> Path:
     try:
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=str(find_browser()))
-            page = browser.new_page(viewport={"width": 800, "height": 560}, device_scale_factor=1.5)
+            page = browser.new_page(viewport={"width": 800, "height": 470}, device_scale_factor=1.5)
             page.goto(page_file.as_uri())
             page.locator(".optlab-claim input").wait_for()
             page.screenshot(path=target)

@@ -273,6 +273,18 @@ def test_labels_beside_the_cursor_have_the_order_of_their_curves(opened):
             assert first["py"] + 14 < second["py"], step
 
 
+def test_a_race_of_networks_has_its_step_and_speeds_in_sight(opened):
+    race = ol.compare("digits_mlp", {"Adam": ol.optimizer.Adam(0.003)}, steps=8)
+    for width in (938, 390):
+        _, root = opened(ol.explore(race), width=width)
+        inside = box(root, ".ol-controls")
+        for selector in (".ol-step", ".ol-speed", ".ol-scrub", ".ol-value"):
+            found = box(root, selector)
+            assert found["width"] > 10, (width, selector)
+            assert found["x"] >= inside["x"], (width, selector)
+            assert found["x"] + found["width"] <= inside["x"] + inside["width"], (width, selector)
+
+
 def test_tabs_stay_on_one_line_and_in_place(opened):
     for width in (691, 914):
         _, root = opened(ol.explore(), width=width)

@@ -59,7 +59,10 @@ def explorer_png(model: Model, width: int = 1300) -> bytes:
         drawn = map_panel(with_averaged_paths(view, model))
     losses = curves_panel(loss_view(race, second.width, second.height))
     title, legend = race.problem.title, entries(styles_of(race))
-    return draw_png(Scene(page, title, race_headline(race), [drawn, losses], legend))
+    # The sentence of an example stands here, too, while it is true of what is drawn.
+    claim, true = model.claim or ("", False)
+    headline = claim if true else race_headline(race)
+    return draw_png(Scene(page, title, headline, [drawn, losses], legend))
 
 
 def as_comparison(model: Model, *, jumps: bool = False) -> Any:

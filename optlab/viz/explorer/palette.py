@@ -9,17 +9,18 @@ from optlab.viz.style import theme
 PALETTE: dict[str, dict[str, Any]] = {
     "light": {
         **theme.LIGHT,
-        "mapLow": "#d6e1ed", "mapHigh": "#fbfcfd", "contour": "#a9b6c6", "soft": "#edf0f3",
-        "track": "#d3d9e1", "veil": "rgb(255 255 255 / 82%)", "memory": "#b84a00",
-        "scale": "#9b3d78", "decay": "#7d6200", "wrapper": "#00704f",
-        "spare": ["#005f9e", "#00704f"],
+        "mapLow": theme.MAP["light"][0], "mapHigh": theme.MAP["light"][1],
+        "contour": "#a9b6c6", "soft": "#edf0f3", "track": "#d3d9e1",
+        "veil": "rgb(255 255 255 / 82%)", "memory": "#b84a00", "scale": "#9b3d78",
+        "decay": "#7d6200", "wrapper": "#00704f", "spare": ["#005f9e", "#00704f"],
     },
     "dark": {
         **theme.DARK,
-        "paper": "#14181e", "ink": "#e8ebef", "quiet": "#aab3bf", "mapLow": "#2a3746",
-        "mapHigh": "#161b21", "contour": "#51647a", "soft": "#232a33", "track": "#39424e",
-        "veil": "rgb(20 24 30 / 82%)", "memory": "#f2935c", "scale": "#e596c6",
-        "decay": "#dcc052", "wrapper": "#45c79f", "spare": ["#6bb6f0", "#45c79f"],
+        "paper": "#14181e", "ink": "#e8ebef", "quiet": "#aab3bf",
+        "mapLow": theme.MAP["dark"][0], "mapHigh": theme.MAP["dark"][1],
+        "contour": "#51647a", "soft": "#232a33", "track": "#39424e", "veil": "rgb(20 24 30 / 82%)",
+        "memory": "#f2935c", "scale": "#e596c6", "decay": "#dcc052",
+        "wrapper": "#45c79f", "spare": ["#6bb6f0", "#45c79f"],
     },
 }  # fmt: skip
 """Beside the colors of all figures: the map from low to high, soft grounds, and what the lines of a

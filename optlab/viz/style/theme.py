@@ -2,7 +2,7 @@
 
 An optimizer has one color *and* one dash *and* one marker, the same in every figure, so that it is
 recognized in print, with color blindness and on a weak projector. Hues follow Okabe and Ito (2008),
-darkened until they stand out on the faded surface; the surface is viridis, faded; no pair is red
+darkened until they stand out on the surface, which is a pale blue of one hue; no pair is red
 against green.
 """
 
@@ -325,32 +325,36 @@ _VIRIDIS = (
     (68, 1, 84), (71, 44, 122), (59, 81, 139), (44, 113, 142), (33, 144, 141), (39, 173, 129),
     (92, 200, 99), (170, 220, 50), (253, 231, 37),
 )  # fmt: skip
-_FADE = 0.82  # the fraction of paper: the surface is only the background of the paths
+
+MAP: Final[dict[str, tuple[str, str]]] = {
+    "light": ("#d6e1ed", "#fbfcfd"), "dark": ("#2a3746", "#161b21"),
+}  # fmt: skip
+"""The surface from its lowest to its highest point: one hue, which paths stand out on."""
 
 
 def surface_colors(count: int, paper: str | None = None) -> list[str]:
-    """Return the colors of the bands between contour lines, lowest first: viridis, faded.
+    """Return the colors of the bands between contour lines, lowest first: one pale hue.
 
     Parameters
     ----------
     count : int
         Number of bands.
     paper : str, optional
-        The color that they fade into; by default that of the page in use.
+        The color of the page, light or dark; by default that of the page in use.
 
     Examples
     --------
     >>> surface_colors(3)
-    ['#ddd1e0', '#d7ebea', '#fffbd8']
+    ['#d6e1ed', '#e8eef5', '#fbfcfd']
     """
-    samples: NDArray[np.float64] = np.array(_VIRIDIS, dtype=np.float64)
-    at = np.linspace(0, len(samples) - 1, count)
-    places = np.arange(len(samples))
-    bands = np.stack([np.interp(at, places, channel) for channel in samples.T], axis=1)
-    paper = PAPER if paper is None else paper
-    ground = np.array([int(paper[place : place + 2], 16) for place in (1, 3, 5)])
-    faded = np.rint(ground * _FADE + (1 - _FADE) * bands).astype(int)
-    return ["#{:02x}{:02x}{:02x}".format(*band) for band in faded]
+    dark = _luminance(PAPER if paper is None else paper) < 0.2
+    low, high = (
+        np.frombuffer(bytes.fromhex(color[1:]), np.uint8).astype(float)
+        for color in MAP["dark" if dark else "light"]
+    )
+    shares = np.linspace(0, 1, count)[:, None]
+    bands = np.rint(low + shares * (high - low)).astype(int)
+    return ["#{:02x}{:02x}{:02x}".format(*band) for band in bands]
 
 
 def map_colors(count: int) -> list[str]:

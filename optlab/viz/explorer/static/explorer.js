@@ -403,7 +403,7 @@ export class Explorer extends Changes {
     const left = narrow ? room : Math.round(room * (apart ? 0.35 : this.layout === "wide" ? 0.6 : 0.54));
     this.body.style.gridTemplateColumns = narrow ? "minmax(0, 1fr)" : `${left}px minmax(0, 1fr)`;
     // The bottom bar keeps the columns of Look in both modes: it never moves.
-    this.column = narrow ? room : Math.round(room * (this.layout === "wide" ? 0.6 : 0.54));
+    this.column = this.layout === "narrow" ? room : Math.round(room * (this.layout === "wide" ? 0.6 : 0.54));
     root.style.setProperty("--column", `${this.column}px`);
     // In one column play and scrubber stand below the map, within reach of a thumb.
     const { bar } = this.controls, place = narrow && this.map ? this.left : this.controls.element;

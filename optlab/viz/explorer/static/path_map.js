@@ -1,7 +1,7 @@
 // The map of recorded runs of a real model: their paths in the plane in which they move most, over the
 // loss there where it is known.
 
-import { clearCanvas, drawMarker, drawText, fitCanvas } from "../../browser/static/drawing.js";
+import { between, clearCanvas, drawLeader, drawMarker, drawText, fitCanvas, placeLabel } from "../../browser/static/drawing.js";
 import { make } from "../../browser/static/elements.js";
 import { bytesOf } from "../../browser/static/page_model.js";
 import { contour, fieldWithin, shades } from "./field.js";
@@ -125,8 +125,7 @@ export class PathMap {
     clearCanvas(pen);
     /** @type {string[]} */
     const said = [];
-    /** @type {number[][]} */
-    const labels = [];
+    /** @type {{one: any, place: number[]}[]} */
     const ends = explorer.inOrder().filter((/** @type {any} */ one) => plane.paths[one.entry.name]).map((/** @type {any} */ one) => {
       const points = this.until(plane.paths[one.entry.name], state.step);
       this.line(pen, one, points, 1);
@@ -134,13 +133,20 @@ export class PathMap {
       return { one, place: this.place(points[points.length - 1]) };
     });
     for (const { one, place: [x, y] } of ends) drawMarker(pen, one.style.marker, x, y, one.entry.name === state.selected ? 15 : 12, one.color, palette.paper);
-    // The chosen one is named first; of names that would lie on others, the legend tells the color.
-    for (const { one, place: [x, y] } of ends.reverse()) {
-      if (labels.some(([u, v]) => Math.abs(u - x) < 90 && Math.abs(v - y) < 17)) continue;
-      labels.push([x, y]);
-      const left = x > this.width - 90;
-      drawText(pen, one.entry.name, left ? x - 11 : x + 11, y, { color: one.color, halo: palette.paper, size: 13 * state.text_size, weight: "bold", align: left ? "right" : "left" });
-    }
+    // Names stand beside their points, off the paths and the other marks. The chosen one is named first.
+    const size = 15 * state.text_size;
+    const paths = ends.flatMap(({ one }) => between(plane.paths[one.entry.name].points.map((/** @type {number[]} */ point) => this.place(point))));
+    const starts = ends.map(({ one }) => this.place(plane.paths[one.entry.name].points[0]));
+    const taken = [...starts, ...ends.map(({ place }) => place)].map(([x, y]) => [x - 9, y - 9, x + 9, y + 9]);
+    taken.push([this.width / 2, 0, this.width, 2.2 * size]); // how much the plane holds
+    const label = (/** @type {string} */ text, /** @type {number[]} */ [x, y], /** @type {string} */ color, weight = "") => {
+      const spot = placeLabel(pen, text, x, y, size * 1.12, this.width, this.height, taken, 12, paths);
+      drawLeader(pen, spot, x, y, color);
+      drawText(pen, text, spot.cx, spot.cy, { color, halo: palette.mapHigh, size, weight, align: "center" });
+    };
+    const [first] = starts;
+    if (first && starts.every(([x, y]) => Math.hypot(x - first[0], y - first[1]) < 30)) label("start", first, palette.ink);
+    for (const { one, place } of state.step ? ends.reverse() : []) label(one.entry.name, place, one.color, "bold");
     this.top.setAttribute("aria-label", `Paths in the plane of the runs at step ${state.step}: ${said.join(", ")}; ${plane.said}.`);
   }
 }
