@@ -360,6 +360,7 @@ class Trace:
 
     def _now(self) -> int:
         """Return the number of steps that were taken."""
+        self.complete()
         recorded = self.columns["step", 0]
         return max(self.steps_taken, int(recorded.last()) if len(recorded) else 0)
 
@@ -571,6 +572,8 @@ class Trace:
 
     def influence(self, step: int, direction: Any = None, optimizer: Any = None) -> Any:
         r"""Return how much each past gradient is in the update of a step.
+
+        `optlab.viz.influence` draws it: ``ol.viz.influence(trace, step)``.
 
         Element (j, ...) is :math:`\partial u_i / \partial g_{j+1,i}`: the derivative of each
         element i of the update of `step` by the same element of the gradient of step j + 1, with
