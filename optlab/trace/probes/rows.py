@@ -164,6 +164,11 @@ class Norms(RowProbe):
     every, steps, geometric
         The schedule, as of every `Probe`.
 
+    Raises
+    ------
+    TypeError
+        If `terms` is neither True nor False.
+
     Examples
     --------
     >>> import optlab as ol
@@ -184,6 +189,11 @@ class Norms(RowProbe):
 
     def __init__(self, terms: bool = True, **schedule: Any) -> None:
         super().__init__(**schedule)
+        if not isinstance(terms, (bool, np.bool_)):
+            raise TypeError(
+                f"terms is True or False; got {terms!r}. A schedule has a name: "
+                f"Norms(every={terms!r})."
+            )
         self.terms = bool(terms)
         self.needs_update = self.terms
         self._layouts: list[Layout] = []
