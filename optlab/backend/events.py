@@ -92,7 +92,7 @@ class Event:
         in_plans : bool
             Whether a plan of `optlab.capture` may publish to it: it reads what it is given at once,
             keeps no array of it, runs no operation of the engine, and follows `call_rehearsed`. A
-            plan publishes the events `backward_finished` and `step_finished` only.
+            plan publishes the events `backward_finished`, `step_finished` and `step_replayed` only.
         """
         if not callable(listener):
             raise TypeError(
@@ -192,6 +192,11 @@ step_taken = Event("an optimizer took a step")
 #: The same without the updates: ``publish(optimizer)``. Listeners to this event do not make an
 #: optimizer compute its terms.
 step_finished = Event("an optimizer finished a step", in_plans=True)
+
+#: A plan replayed a backward pass and the step after it: ``publish(value, leaves, optimizer,
+#: show)``, where ``show()`` gives leaves the gradients of the step. Who listens to the ends of both
+#: in plans may listen to this in their place: one call instead of two.
+step_replayed = Event("a plan replayed a step", in_plans=True)
 
 #: A captured call is rehearsed: ``publish(what)``. It "begins", "rests" (what is published until
 #: the next of these is no part of it), and is "undone" or "stands".

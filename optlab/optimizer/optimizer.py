@@ -380,8 +380,8 @@ class Optimizer(Interface, Stateful):
                 take_step(self)
         else:
             take_step(self)
-        if events.step_finished.listeners:
-            events.step_finished.publish(self)
+        for listener in events.step_finished.listeners:  # as `publish` does, without its call
+            listener(self)
 
     def _step_for_replay(self) -> Any:
         """Return the step that a captured call may take, None if there is none.

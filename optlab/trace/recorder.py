@@ -237,6 +237,7 @@ class record:
         where: TracebackType | None,
     ) -> None:
         trace = self.recording.trace
+        trace.complete()
         if error is not None and trace.stopped is None:
             trace.error = error
             trace.stopped = f"{type(error).__name__} in step {trace.steps_taken + 1}: {error}"

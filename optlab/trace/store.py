@@ -25,8 +25,9 @@ from optlab.trace.records import Record
 
 FORMAT = "optlab.trace"
 VERSION = 1
-#: The most bytes of a chunk, unless one row is larger.
-CHUNK_BYTES = 1 << 24
+#: The most bytes of a chunk, unless one row is larger. Rows that are appended to a chunk are
+#: written with the whole of it, in memory that the allocator then holds: 16 MB took 170 in all.
+CHUNK_BYTES = 1 << 22
 #: A chunk of zeros is written too: Zarr takes negative zeros for empty, and reads them as zeros.
 _EVERY_CHUNK: Any = {"write_empty_chunks": True}
 
@@ -134,7 +135,8 @@ class Writer:
                 continue
             new = column.in_memory() if forget else column.array()
             start = column.stored if forget else 0
-            dtype = new.dtype if len(new) else column.array().dtype
+            # What lies in the file is not read for that.
+            dtype = new.dtype if len(new) else column.file.dtype
             if len(new):
                 array = self._array(place.path, new, start)
                 array[start : start + len(new)] = _as_stored(new)

@@ -360,6 +360,7 @@ class Trace:
 
     def _now(self) -> int:
         """Return the number of steps that were taken."""
+        self.complete()
         recorded = self.columns["step", 0]
         return max(self.steps_taken, int(recorded.last()) if len(recorded) else 0)
 
@@ -572,6 +573,8 @@ class Trace:
     def influence(self, step: int, direction: Any = None, optimizer: Any = None) -> Any:
         r"""Return how much each past gradient is in the update of a step.
 
+        `optlab.viz.influence` draws it: ``ol.viz.influence(trace, step)``.
+
         Element (j, ...) is :math:`\partial u_i / \partial g_{j+1,i}`: the derivative of each
         element i of the update of `step` by the same element of the gradient of step j + 1, with
         all other gradients held fixed. For gradient descent the last row is minus the rate and all
@@ -687,7 +690,10 @@ class Trace:
                     "a trace has no table(): trace.to_dataframe() has a row for each step, and "
                     "trace.to_xarray() everything. ol.compare(...).table() compares runs."
                 )
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}{_hint_of(self, name)}",
+                name=name, obj=None,
+            )  # fmt: skip
 
     def sel(self, step: Any = None, parameter: Any = None) -> Trace:
         """Return the trace of some steps and some parameters.
@@ -838,6 +844,22 @@ def _by_label(kinds: Mapping[str, Arrays]) -> dict[str, Arrays]:
         what, _, name = kind.rpartition(" ")
         found[f"{name} ({what})" if name in found else name] = arrays
     return found
+
+
+def _hint_of(trace: Trace, name: str) -> str:
+    """Return what to write in place of an attribute that a trace lacks."""
+    if name.startswith("_") or "columns" not in vars(trace):  # asked for by Python, or too early
+        return ""
+    if name in ("plot", "show", "draw"):
+        return "; trace.figure() draws it, and so do the functions of ol.viz"
+    # Not `trace.names`, which may read a file: `hasattr` asks here, too.
+    kinds = {kind.rpartition(" ")[2] for kind, _ in trace.columns}
+    kinds |= {kind for record in trace.records.values() for kind, _ in record.columns}
+    if name in kinds:
+        return f"; trace[{name!r}] has it"
+    public = [one for one in {*dir(type(trace)), *vars(trace)} if not one.startswith("_")]
+    near = get_close_matches(name, sorted(public), n=1)
+    return f"; did you mean trace.{near[0]}?" if near else ""
 
 
 def _nothing() -> None:

@@ -496,6 +496,20 @@ def test_phases_add_up():
 
 
 class TestCurvature:
+    def test_a_loss_that_does_not_read_what_it_is_given(self):
+        model = ol.nn.Linear(3, 1)
+        x = ol.to_tensor(np.ones((4, 3), np.float32))
+        optimizer = ol.optimizer.SGD(0.1, parameters=model.parameters())
+
+        def train(loss):
+            with ol.record(optimizer, probes=[ol.probes.Curvature(loss)]):
+                (model(x) ** 2).mean().backward()
+                optimizer.step()
+
+        for wrong in (lambda w: (model(x) ** 2).mean(), lambda w: ol.to_tensor(1.0)):
+            with pytest.raises(ValueError, match=r"not depend on the parameters.*functional_call"):
+                train(wrong)
+
     def test_against_the_hessian(self):
         trace, path = surface(EACH["SGD"], [ol.probes.Curvature(rosenbrock, k=2, samples=4)])
         for found, total, point in zip(

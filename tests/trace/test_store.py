@@ -221,6 +221,18 @@ class TestAsItGoes:
         assert trace.gradients["w"].shape == (200, 1000)
         assert not trace.left_out
 
+    def test_what_lies_in_the_file_is_not_read_at_the_end(self, tmp_path):
+        w = ol.Parameter(np.ones(50), name="w")
+        optimizer = ol.optimizer.SGD(0.1, parameters=[w])
+        probes = [ol.probes.Snapshots(every=2), ol.probes.Norms(every=2)]
+        with ol.record(optimizer, probes=probes, to=tmp_path / "run.zarr", flush=4) as trace:
+            for _ in range(9):  # the last flush has no new snapshot
+                (w * w).sum().backward()
+                optimizer.step()
+        columns = [*trace.columns.values(), *trace.records["Snapshots"].columns.values()]
+        assert all(column._read is None for column in columns)
+        assert trace["snapshot"]["w"].shape == (4, 50)
+
     def test_a_small_limit_flushes_earlier_and_leaves_nothing_out(self, tmp_path):
         events = [("step", "ab")] * 40
         trace = run(events, "toy", to=tmp_path / "x.zarr", flush=1000, limit=4000)

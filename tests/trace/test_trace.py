@@ -383,3 +383,41 @@ class TestWhatIsNotThere:
     def test_what_is_no_probe_gets_a_hint(self, probes, hint):
         with pytest.raises(ValueError, match=hint):
             self.recorded(probes=probes)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("gradient", r"trace\['gradient'\] has it"), ("moment1", r"trace\['moment1'\] has it"),
+        ("losses", r"did you mean trace\.loss\?"), ("plot", r"trace\.figure\(\) draws it"),
+        ("dataframe", r"did you mean trace\.to_dataframe\?"), ("zzz", "no attribute 'zzz'$"),
+    ],
+)  # fmt: skip
+def test_attributes_that_a_trace_lacks_name_what_it_has(name, hint):
+    w = ol.Parameter([3.0], name="w")
+    optimizer = ol.optimizer.Adam(0.1, parameters=[w])
+    with ol.record(optimizer) as trace:
+        (w * w).sum().backward()
+        optimizer.step()
+    trace.complete()
+    with pytest.raises(AttributeError, match=hint):
+        getattr(trace, name)
+    assert not hasattr(trace, "__array_interface__")
+
+
+@pytest.mark.parametrize(
+    ("probes", "hint"),
+    [
+        ("lite", "Did you mean 'light'"), ("norms", r"Write a list: probes=\['norms'\]"),
+        (ol.probes.Norms(), r"Write a list: probes=\[Norms\(terms=True\)\]"),
+    ],
+)  # fmt: skip
+def test_probes_that_are_no_list_say_what_to_write(probes, hint):
+    optimizer = ol.optimizer.SGD(0.1, parameters=[ol.Parameter([3.0])])
+    with pytest.raises(ValueError, match=hint):
+        ol.record(optimizer, probes)
+
+
+def test_a_schedule_of_norms_has_a_name():
+    with pytest.raises(TypeError, match=r"Norms\(every=10\)"):
+        ol.probes.Norms(10)

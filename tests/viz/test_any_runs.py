@@ -175,6 +175,9 @@ class TestWhatIsMissing:
             ("recompute_png", "ol.lab.memory_study"),
             ("recompute_explorer", "ol.lab.memory_study"), ("recompute_schedule", "revolve"),
             ("recompute_schedule_png", "revolve"), ("graph", r"ol.viz.graph\(loss\)"),
+            ("landscape", r"ol.lab.landscape\(model, loss, runs=trace\)"),
+            ("landscape_png", "ol.lab.landscape"), ("connection", "ol.lab.connect"),
+            ("connection_png", "ol.lab.connect"),
         ],
     )  # fmt: skip
     def test_what_no_run_has(self, draw, needs, race, trace, loaded):

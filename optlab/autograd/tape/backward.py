@@ -223,8 +223,10 @@ def backpropagate(
             collect(leaf, g, create_graph)
     if root.order:
         root.backward_done = True  # a pass that failed left the leaves unchanged
-    if events.backward_finished.listeners:
-        events.backward_finished.publish(value, [*reached, *ends])
+    if listeners := events.backward_finished.listeners:
+        leaves = [*reached, *ends]
+        for listener in listeners:  # as `publish` does, without its call
+            listener(value, leaves)
     return []
 
 

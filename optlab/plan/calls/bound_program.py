@@ -120,17 +120,26 @@ def _teller(tail: _Tail) -> Any:
     Those who listen to a plan keep no array, so they are shown the gradients where they are.
     """
     step_of, step, finished = tail.optimizer, events.step_finished, events.backward_finished
+    replayed = events.step_replayed
     reached = () if tail.finished is None else tail.finished.arguments[1]
     memory = tail.step.memory_for_gradients()
     gradients = [(leaf, memory[leaf]) for leaf in tail.leaves]
 
+    def show() -> None:
+        for leaf, g in gradients:
+            leaf.grad = g
+
     def tell(value: Any) -> None:
+        short = replayed.listeners
+        if reached and short and len(short) == len(step.listeners):
+            for listener in short:
+                listener(value, reached, step_of, show)
+            return
         if reached:
             for listener in finished.listeners:
                 listener(value, reached)
         if step.listeners:
-            for leaf, g in gradients:
-                leaf.grad = g
+            show()
             for listener in step.listeners:
                 listener(step_of)
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from optlab.autograd.tape.backward import backpropagate
+from optlab.autograd.tensor.creation import to_tensor
 from optlab.autograd.tensor.tensor import raw
 from optlab.autograd.transforms.functional import hvp, value_and_grad
 from optlab.backend.arrays import on_host
@@ -104,6 +106,7 @@ class Curvature(Probe):
         self.alignment = True if alignment else None  # None is not shown
         self._run: Run | None = None
         self._before: np.ndarray | None = None
+        self._is_checked = False
 
     def start(self, run: Run) -> None:
         """Prepare for a run, before its first step."""
@@ -119,6 +122,9 @@ class Curvature(Probe):
         point = {name: array.copy() for name, array in step.parameters.items()}
         size = sum(array.size for array in point.values())
         generator = np.random.Generator(np.random.Philox(self.seed))
+        if not self._is_checked:
+            _check_reads(self.loss, point)
+            self._is_checked = True
 
         def product(v: np.ndarray) -> np.ndarray:
             with restore_buffers("Curvature"):
@@ -164,6 +170,31 @@ def _alignment(
         return np.full(len(vectors), np.nan), np.float64(np.nan)
     unit = v / length
     return np.square(vectors @ unit), np.float64(unit @ product(unit))
+
+
+def _check_reads(loss: Callable[[Any], Any], point: Arrays) -> None:
+    """Raise if a loss does not depend on what it is given, so that its Hessian is 0.
+
+    Raises
+    ------
+    ValueError
+        The message says what to write.
+    """
+    given = {name: to_tensor(x, requires_grad=True) for name, x in point.items()}
+    with restore_buffers("Curvature"):
+        value = loss(given)
+    node = getattr(value, "node", None)
+    if node is not None:
+        leaves = [x.node for x in given.values()]
+        if any(
+            g is not None for g in backpropagate(node, np.ones_like(value.data), targets=leaves)
+        ):
+            return
+    raise ValueError(
+        "the loss of Curvature does not depend on the parameters that it is given, so its "
+        "curvature would be 0: it reads those of the model itself. Of a network write "
+        "lambda w: loss(ol.nn.functional_call(model, w, x), y)."
+    )
 
 
 def _unflatten(v: np.ndarray, like: Arrays) -> Arrays:

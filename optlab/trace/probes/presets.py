@@ -13,6 +13,7 @@ from optlab.trace.probes.rows import Histogram, Norms, Values
 from optlab.trace.probes.sketches import Projection
 from optlab.trace.probes.updates import Angle, EffectiveRate, GradientNoise, UpdateRatio
 
+_SETS = ("toy", "light", "full")
 #: What `ol.probes` has besides probes.
 _NO_PROBES = ("Probe", "Run", "Step")
 #: Up to this many elements everything is recorded by default; of larger parameters, norms.
@@ -50,11 +51,21 @@ def read_probes(probes: Any, sizes: list[int], every: int = 1) -> list[Probe]:
     else:
         if chosen:
             return found
-    hint = _hint([probes] if isinstance(probes, str) else chosen)
+    hint = _hint_alone(probes) or _hint([probes] if isinstance(probes, str) else chosen)
     raise ValueError(
         "probes must be 'toy', 'light', 'full' or a list of ol.probes.* and of 'values', 'norms' "
         f"and 'memory'; got {probes!r}.{hint}"
     )
+
+
+def _hint_alone(probes: Any) -> str:
+    """Return what to write for what stands alone and should be in a list, or is misspelled."""
+    if isinstance(probes, Probe):
+        return f" Write a list: probes=[{probes!r}]."
+    if isinstance(probes, str) and probes in ("values", "norms", "memory"):
+        return f" Write a list: probes=[{probes!r}]."
+    near = get_close_matches(str(probes).lower(), _SETS, n=1) if isinstance(probes, str) else []
+    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 def _hint(given: list[Any]) -> str:
@@ -64,7 +75,7 @@ def _hint(given: list[Any]) -> str:
         if isinstance(one, type) and issubclass(one, Probe):
             return f" Give an instance: probes=[ol.probes.{one.__name__}({_needed(one)})]."
         if isinstance(one, str) and one not in ("values", "norms", "memory"):
-            if one in ("toy", "light", "full"):
+            if one in _SETS:
                 return f" A set of probes stands alone: probes={one!r}."
             for name in get_close_matches(_plain(one), public, n=1, cutoff=0.75):
                 probe = public[name]

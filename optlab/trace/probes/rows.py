@@ -164,6 +164,11 @@ class Norms(RowProbe):
     every, steps, geometric
         The schedule, as of every `Probe`.
 
+    Raises
+    ------
+    TypeError
+        If `terms` is neither True nor False.
+
     Examples
     --------
     >>> import optlab as ol
@@ -184,6 +189,11 @@ class Norms(RowProbe):
 
     def __init__(self, terms: bool = True, **schedule: Any) -> None:
         super().__init__(**schedule)
+        if not isinstance(terms, (bool, np.bool_)):
+            raise TypeError(
+                f"terms is True or False; got {terms!r}. A schedule has a name: "
+                f"Norms(every={terms!r})."
+            )
         self.terms = bool(terms)
         self.needs_update = self.terms
         self._layouts: list[Layout] = []
@@ -240,6 +250,7 @@ class _SumsOfSquares:
         self.is_whole = len(self.blocks) == 1 and len(self.blocks[0][2]) == self.count
         self._table = np.empty((0, 0))
         self._views: list[np.ndarray] = []
+        self._rows: list[np.ndarray] = []
 
     def of(self, arrays: list[Any]) -> np.ndarray:
         """Return the sums, [array, parameter]; an array that is a list is in pieces."""
@@ -249,16 +260,17 @@ class _SumsOfSquares:
             self._table = np.empty((len(arrays), min(self.size, BLOCK)))
             pieces = self.blocks[0][2] if self.is_whole else []
             self._views = [self._table[:, a:b] for a, b, _ in pieces]
+            self._rows = list(self._table) if self.is_whole else []
         table = self._table
         if self.is_whole:
-            for i, x in enumerate(arrays):
+            for row, x in zip(self._rows, arrays, strict=True):
                 if type(x) is list:
-                    np.concatenate(x, axis=None, out=table[i])
+                    np.concatenate(x, axis=None, out=row)
                 else:
-                    table[i] = x
+                    row[...] = x
             found = np.empty((self.count, len(arrays)))
-            for k, view in enumerate(self._views):
-                np.vecdot(view, view, out=found[k])
+            for view, sums in zip(self._views, found, strict=True):
+                np.vecdot(view, view, out=sums)
             return found.T
         found = np.zeros((self.count, len(arrays)))
         for first, end, pieces in self.blocks:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from operator import attrgetter
 from time import perf_counter as _clock
 from typing import Any
 
 from optlab.backend import events
 from optlab.optimizer.step.records import whole_updates
-from optlab.trace.recordings.recording import WAITING_STEPS, Recording
+from optlab.trace.recordings.plain_steps import PlainSteps
+from optlab.trace.recordings.recording import WAITING_ELEMENTS, WAITING_STEPS, Recording
+
+_WHOLE = attrgetter("whole")
 
 
 class OptimizerRecording(Recording):
@@ -35,12 +40,9 @@ class OptimizerRecording(Recording):
         self.always = self.needs_every_update or innermost.custom_step
         self._listens = False
         self._updates: Any = None
-        self._skipped = 0
-        self._loss: float | None = None
-        #: The first leaf of the last backward pass that reached a parameter.
-        self._leaf: Any = None
-        #: Whether steps that no probe observes take the short way of `_on_finished`.
+        #: Whether steps that no probe observes take the short way.
         self._short = not self.asks_for_the_loss and ledger is None
+        self.plain = PlainSteps(optimizer, self.pending, self)
         #: Whether steps may be parts of captured calls, and the next one may.
         self._fits_plans = (
             not self.always and ledger is None and all(p.fits_plans for p in self.probes)
@@ -49,6 +51,12 @@ class OptimizerRecording(Recording):
         self._handles: list[Any] = []
         #: Whether every probe reads arrays as they are after a step.
         self._only_live = bool(self.live) and not (self.row_probes or self.others)
+        #: Whether row probes keep each update as it is, of so many flat parameters.
+        self._keeps_all = (
+            self.simple and bool(self.row_probes) and not self.live and self.every == 1
+            and self._short
+        )  # fmt: skip
+        self._count = len(self.flats)
         #: What a call that is rehearsed began with, and what it has come to.
         self._kept: Any = None
         self._tentative: Any = None
@@ -56,12 +64,13 @@ class OptimizerRecording(Recording):
     def start(self) -> None:
         """Begin to listen."""
         super().start()
+        self._plan_ahead()
         if self._memory is not None:
             self.bytes = self._memory.__enter__()
-        self._skipped = self.optimizer.skipped
+        self.plain.skipped = self.optimizer.skipped
         events.call_rehearsed.subscribe(self._on_rehearsal, in_plans=True)
         if self.always:
-            events.backward_finished.subscribe(self._on_backward)
+            events.backward_finished.subscribe(self.on_backward)
             events.step_taken.subscribe(self._on_step)
         else:
             self._listen()
@@ -71,12 +80,15 @@ class OptimizerRecording(Recording):
         """End to listen."""
         for event, listener in (
             (events.call_rehearsed, self._on_rehearsal),
-            (events.backward_finished, self._on_backward),
+            (events.backward_finished, self.on_backward),
+            (events.backward_finished, self.plain.on_backward),
             (events.step_taken, self._on_step),
             (events.step_taken, self._on_update),
-            (events.step_finished, self._on_finished),
+            (events.step_finished, self.plain.on_finished),
+            (events.step_replayed, self.plain.on_replay),
         ):
             event.unsubscribe(listener)
+        self.plain.release()
         if self._memory is not None:
             self._memory.__exit__(None, None, None)
             self.bytes = None
@@ -94,9 +106,12 @@ class OptimizerRecording(Recording):
             handle.remove()
         self._in_plans = fits
         self._handles = [
-            events.backward_finished.subscribe(self._on_backward, in_plans=fits),
-            events.step_finished.subscribe(self._on_finished, in_plans=fits),
+            events.backward_finished.subscribe(self.plain.on_backward, in_plans=fits),
+            events.step_finished.subscribe(self.plain.on_finished, in_plans=fits),
         ]
+        if fits:
+            replayed = events.step_replayed.subscribe(self.plain.on_replay, in_plans=True)
+            self._handles.append(replayed)
 
     def _listen_if_needed(self) -> None:
         if self.trace.steps_taken + 1 < self.next_due and not self._listens and self._in_plans:
@@ -125,6 +140,7 @@ class OptimizerRecording(Recording):
         elif what == "rests":
             if not self.busy:
                 self._tentative, self.busy = self._state(), True
+                self.plain.left = 0
         else:
             if what == "undone":
                 self._restore(self._kept)
@@ -132,14 +148,17 @@ class OptimizerRecording(Recording):
                 self._restore(self._tentative)
             self._kept = self._tentative = None
             self.busy = self.pending.holds = False
+            self.pending.count_steps()
             if not self.always:
                 self._listen_if_needed()
 
     def _state(self) -> dict[str, Any]:
-        own = ("_updates", "_skipped", "_loss", "_leaf", "next_due", "next_live",
-               "waiting_elements")  # fmt: skip
+        own = ("_updates", "next_due", "next_live", "waiting_elements")
+        of_plain = ("leaf", "left", "loss", "skipped")
+        self.pending.settle()
         return {
             "own": {name: getattr(self, name) for name in own},
+            "plain": {name: getattr(self.plain, name) for name in of_plain},
             "taken": self.trace.steps_taken,
             "waiting": len(self.pending.steps),
             "before": [[x if x is None else x.copy() for x in r.before] for r in self.live_rows],
@@ -147,7 +166,11 @@ class OptimizerRecording(Recording):
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
+        self.pending.settle()
         vars(self).update(state["own"])
+        for name, x in state["plain"].items():
+            setattr(self.plain, name, x)
+        self.pending.first = state["taken"] + 1
         self.trace.steps_taken = state["taken"]
         del self.pending.steps[state["waiting"] :]
         for rows, before in zip(self.live_rows, state["before"], strict=True):
@@ -157,58 +180,107 @@ class OptimizerRecording(Recording):
 
     # Events -------------------------------------------------------------------------------------
 
-    def _on_backward(self, value: Any, leaves: list[Any]) -> None:
+    def on_backward(self, value: Any, leaves: Sequence[Any]) -> None:
+        """Take a backward pass."""
         if self.busy:
             return
-        if not leaves or leaves[0] is not self._leaf:
+        plain = self.plain
+        if not leaves or leaves[0] is not plain.leaf:
             for p in self._parameters:
                 if p.node in leaves:
                     break
             else:
                 return
-            self._leaf = leaves[0]  # in a loop it is the same next time
+            plain.leaf = leaves[0]  # in a loop it is the same next time
         if value is not None:
-            total = float(value if value.shape == () else value.sum())
-            self._loss = total if self._loss is None else self._loss + total
+            total = float(value if not value.ndim else value.sum())
+            plain.loss = total if plain.loss is None else plain.loss + total
 
     def _on_update(self, optimizer: Any, updates: Any) -> None:
         if optimizer is self.optimizer:
             self._updates = updates
 
-    def _on_finished(self, optimizer: Any) -> None:
+    def on_finished(self, optimizer: Any) -> None:
+        """Take a step."""
         if optimizer is not self.optimizer or self.busy:
             if optimizer is self.innermost and not self.busy:
                 self.given_gradients = optimizer.given_gradients
             return
-        if (skipped := optimizer.skipped) != self._skipped:  # by not_finite="skip"
-            self._skipped = skipped
+        if (skipped := optimizer.skipped) != self.plain.skipped:  # by not_finite="skip"
+            self.plain.skipped = skipped
             return
-        trace = self.trace
-        number = trace.steps_taken + 1
+        pending = self.pending
+        if self._only_live and self._short and self.every == 1:
+            self._take_live(pending.first + len(pending.losses))
+            return
+        pending.count_steps()
+        number = self.trace.steps_taken + 1
         if self._short and (number < self.next_due or self._only_live):
-            trace.steps_taken = number
-            loss, self._loss = self._loss, None
-            pending = self.pending
-            if self.every == 1 or not (number - 1) % self.every:
-                now = _clock() - self.started
-                rate = optimizer.get_lr() * optimizer.groups[0].multiplier
-                steps = pending.steps
-                steps.append((number, True, loss, rate, now, None, ()))
-                if len(steps) >= WAITING_STEPS:
-                    pending.write()
-            if number >= self.next_live - 1:
-                if number == self.next_live:
-                    self._observe_live(number)
-                if number + 1 == self.next_live:
-                    self.copy_values()
-            if pending.writer is not None:
-                self._commit_if_due(number)
+            self._take_short(number)
+        else:
+            pending.settle()
+            if optimizer is self.innermost:
+                self.given_gradients = optimizer.given_gradients
+            updates, self._updates = self._updates, None
+            self._on_step(optimizer, updates)
+            self._listen_if_needed()
+            self._plan_ahead()
+
+    def _take_live(self, number: int) -> None:
+        """Take a step behind or before one whose arrays are observed, where nothing else is."""
+        plain, pending = self.plain, self.pending
+        plain.take()
+        if number == self.next_live:
+            self._observe_live(number)
+        if number + 1 == self.next_live:
+            self.copy_values()
+        waiting = len(pending.losses) + len(pending.steps)
+        if pending.writer is not None or waiting >= WAITING_STEPS:
+            pending.count_steps()
+            self._after_short(number)
+        else:
+            plain.left = max(0, min(self.next_live - 2 - number, WAITING_STEPS - 1 - waiting))
+
+    def _take_short(self, number: int) -> None:
+        """Take a step with a loss, a rate and a time, and perhaps rows of arrays after it."""
+        self.trace.steps_taken = number
+        plain, pending = self.plain, self.pending
+        if self.every == 1:
+            plain.take()
+        elif not (number - 1) % self.every:
+            now = _clock() - self.started
+            pending.steps.append((number, True, plain.loss, plain.rate(), now, None, ()))
+        plain.loss = None
+        if number >= self.next_live - 1:
+            if number == self.next_live:
+                self._observe_live(number)
+            if number + 1 == self.next_live:
+                self.copy_values()
+        self._after_short(number)
+
+    def _after_short(self, number: int) -> None:
+        """Write steps when enough wait, and find out how many are plain."""
+        pending = self.pending
+        if len(pending.losses) + len(pending.steps) >= WAITING_STEPS:
+            pending.write()
+        if pending.writer is not None:
+            self._commit_if_due(number)
+        self._plan_ahead()
+
+    def _plan_ahead(self) -> None:
+        """Find out how many of the next steps are plain."""
+        if not self._short or self.every > 1:
             return
-        if optimizer is self.innermost:
-            self.given_gradients = optimizer.given_gradients
-        updates, self._updates = self._updates, None
-        self._on_step(optimizer, updates)
-        self._listen_if_needed()
+        pending, number = self.pending, self.trace.steps_taken
+        if not pending.losses:
+            pending.first = number + 1
+        waiting = len(pending.losses) + len(pending.steps)
+        ends = [WAITING_STEPS - 1 - waiting, self.next_live - 2 - number]
+        if not self._only_live:
+            ends.append(self.next_due - 1 - number)
+        if pending.writer is not None:
+            ends.append(pending.committed + pending.flush - 1 - number)
+        self.plain.left = max(0, int(min(ends)))
 
     def _observe_live(self, number: int) -> None:
         """Observe the arrays after a step that takes the short way."""
@@ -223,20 +295,35 @@ class OptimizerRecording(Recording):
     def _on_step(self, optimizer: Any, updates: Any) -> None:
         if optimizer is not self.optimizer or self.busy:
             return
-        number = self.trace.steps_taken = self.trace.steps_taken + 1
+        trace, plain = self.trace, self.plain
+        number = trace.steps_taken = trace.steps_taken + 1
+        if self._keeps_all and len(updates) == self._count and all(map(_WHOLE, updates)):
+            self._keep(number, updates)
+            return
         # LBFGS runs several backward passes per step, and provides the loss before it itself.
-        loss, self._loss = self._loss, None
+        loss, plain.loss = plain.loss, None
         if self.asks_for_the_loss:
             loss = getattr(optimizer, "loss_of_step", loss)
         if self.bytes is not None:
             memory = self.bytes.cut(type(optimizer).__name__)
             if (number - 1) % self.every == 0:
-                self.trace.columns["memory", 0].append(memory)
-        self.take(number, loss, self._rate, lambda: self._rows(updates))
+                trace.columns["memory", 0].append(memory)
+        self.take(number, loss, plain.rate, lambda: self._rows(updates))
 
-    def _rate(self) -> float:
-        optimizer = self.optimizer
-        return optimizer.get_lr() * optimizer.groups[0].multiplier  # type: ignore[no-any-return]
+    def _keep(self, number: int, updates: Any) -> None:
+        """Keep what the rule returned; the same as `take` does, in fewer calls."""
+        plain, pending = self.plain, self.pending
+        now = _clock() - self.started
+        pending.steps.append(
+            (number, True, plain.loss, plain.rate(), now, updates, self.row_probes)
+        )
+        plain.loss = None
+        self.waiting_elements += self.elements
+        if len(pending.steps) >= WAITING_STEPS or self.waiting_elements >= WAITING_ELEMENTS:
+            self.waiting_elements = 0
+            pending.write()
+        if pending.writer is not None:
+            self._commit_if_due(number)
 
     def _rows(self, updates: Any) -> Any:
         # What a step left out must be read from the flat arrays now.

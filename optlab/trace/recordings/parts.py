@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -21,12 +21,58 @@ def changes_gradients(optimizer: Any) -> bool:
     ) or any(getattr(p, "regularizer", None) is not None for p in optimizer.parameters)
 
 
-def _live_gradients(flat: Any, given: Any) -> tuple[list[Any], bool]:
-    """Return the gradients that parameters hold, or that were given in their place.
+class _LiveGradients:
+    """Reads the gradients that parameters hold, or that were given in their place.
 
-    Together they are as long as the flat parameters. The second value says whether one is missing:
-    then they are one array, with NaN in its place.
+    A plan writes them into one array, of which parameters hold views: then that is returned.
     """
+
+    def __init__(self, flat: Any) -> None:
+        self.flat = flat
+        #: The arrays of the last call, and the array in which they lie side by side.
+        self.last: list[Any] = []
+        self.whole: Any = None
+
+    def __call__(self, given: Any) -> tuple[list[Any], bool]:
+        """Return arrays that are together as long as the flat parameters.
+
+        The second value says whether one is missing: then they are one array, with NaN in its
+        place.
+        """
+        found, missing = _pieces(self.flat, given)
+        if missing:
+            return [np.concatenate(found, axis=None)], True
+        if len(found) == len(self.last) and all(map(is_, found, self.last)):
+            return [self.whole], False
+        whole = _side_by_side(found)
+        # Other gradients are let go, so that their memory serves the next ones.
+        self.last, self.whole = ([], None) if whole is None else (found, whole)
+        return found, False
+
+
+def _side_by_side(arrays: list[Any]) -> Any:
+    """Return the flat array whose successive parts these are; None if there is none."""
+    whole = getattr(arrays[0], "base", None)
+    if len(arrays) == 1 or whole is None or getattr(arrays[1], "base", None) is not whole:
+        return None
+    if type(whole) is not np.ndarray or whole.ndim != 1:
+        return None
+    place = whole.__array_interface__["data"][0]
+    for x in arrays:
+        if (
+            x.base is not whole
+            or not x.flags.c_contiguous
+            or x.__array_interface__["data"][0] != place
+        ):
+            return None
+        place += x.nbytes
+    size = sum(x.size for x in arrays)
+    fits = whole.flags.c_contiguous and whole.dtype is arrays[0].dtype and whole.size == size
+    return whole if fits else None
+
+
+def _pieces(flat: Any, given: Any) -> tuple[list[Any], bool]:
+    """Return the gradients of flat parameters in their order, and whether one is missing."""
     found: list[Any] = []
     missing = False
     for p in flat.parameters:
@@ -44,7 +90,7 @@ def _live_gradients(flat: Any, given: Any) -> tuple[list[Any], bool]:
             else:
                 g = raw(g)
         found.append(g)
-    return [np.concatenate(found, axis=None)] if missing else found, missing
+    return found, missing
 
 
 def parts_of(optimizer: Any) -> list[Part]:
@@ -57,7 +103,7 @@ def parts_of(optimizer: Any) -> list[Part]:
             [p.shape for p in flat.parameters],
             lambda flat=flat: flat.flat,  # type: ignore[misc]
             lambda flat=flat: flat.slots,  # type: ignore[misc]
-            partial(_live_gradients, flat),
+            _LiveGradients(flat),
         )
         for group in optimizer.groups
         for flat in group.arenas

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array as arrays
 import math
 import time
 import weakref
@@ -17,6 +18,8 @@ from optlab.trace.probes import Probe
 from optlab.trace.probes.rows import RowProbe, Values
 from optlab.trace.records import Record
 
+_ARRAYS = {np.ndarray}
+
 
 class PendingSteps:
     """Steps that wait to be written into the columns of a trace, and how they are written.
@@ -29,6 +32,9 @@ class PendingSteps:
     steps : list of tuple
         Number, whether it is on the clock of the trace, loss, rate, time, updates and the row
         probes of each.
+    losses, rates, times : array of float
+        Successive steps behind those, from step `first` on, of which nothing else is kept: a tuple
+        a step, and lists that become arrays, take 0.3 us more. Times are those of the clock.
     """
 
     def __init__(
@@ -43,6 +49,8 @@ class PendingSteps:
         self.limit = limit
         self.held = 0
         self.steps: list[Any] = []
+        self.losses, self.rates, self.times = (arrays.array("d") for _ in range(3))
+        self.first, self.started = 1, 0.0
         #: The bytes of the last step of each row probe.
         self.last_bytes: dict[str, int] = {}
         #: Row probes that have been stopped, as memory is full.
@@ -59,12 +67,52 @@ class PendingSteps:
 
     def write(self) -> None:
         """Write the waiting steps into the columns of the trace."""
+        self.count_steps()
         if self.holds:
             return
         for rows in self.live_rows:
             rows.write()
-        if not self.steps:
-            return
+        if self.losses and not self.steps:
+            self._write_plain()
+        self.settle()
+        if self.steps:
+            self._write_steps()
+        if self.writer is not None and self.held > self.limit // 2 and not self.commits:
+            self.commit()
+
+    def count_steps(self) -> None:
+        """Let the trace know how many steps were taken."""
+        trace = self.trace()
+        if self.losses and trace is not None:
+            trace.steps_taken = self.first + len(self.losses) - 1
+
+    def settle(self) -> None:
+        """Put the steps of which nothing else is kept behind the others."""
+        self.count_steps()
+        if self.losses:
+            scalars = zip(self.losses, self.rates, self.times, strict=True)
+            self.steps += [
+                (number, True, loss, rate, now - self.started, None, ())
+                for number, (loss, rate, now) in enumerate(scalars, self.first)
+            ]
+            self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self.first += len(self.losses)
+        for one in (self.losses, self.rates, self.times):
+            del one[:]
+
+    def _write_plain(self) -> None:
+        """Write the steps of which nothing else is kept."""
+        column, first = self.columns, self.first
+        column["step", 0].extend(np.arange(first, first + len(self.losses)))
+        column["loss", 0].extend(np.array(self.losses))
+        column["learning_rate", 0].extend(np.array(self.rates))
+        column["seconds", 0].extend(np.array(self.times) - self.started)
+        self._begin_anew()
+
+    def _write_steps(self) -> None:
+        """Write the waiting steps."""
         steps, self.steps = self.steps, []
         mains: list[Any] = []
         if len(steps) > 1 and self._write_alike(steps):
@@ -78,8 +126,6 @@ class PendingSteps:
                     self._write_mains(mains)
                     self._write_rows(probe, one[0], one[5])
         self._write_mains(mains)
-        if self.writer is not None and self.held > self.limit // 2 and not self.commits:
-            self.commit()
 
     def _write_alike(self, steps: list[Any]) -> bool:
         """Write the rows of steps of which one probe keeps everything; return whether they are so.
@@ -113,11 +159,11 @@ class PendingSteps:
                 kinds.append(("term used_gradient", [r.gradient for r in rows]))
             for name in terms:
                 listed = [r.terms[name] for r in rows]
-                if any(np.shape(x) != shape for x in listed):
+                if set(map(type, listed)) != _ARRAYS or {x.shape for x in listed} != {shape}:
                     return False
                 kinds.append((f"term {name}", listed))
             for kind, listed in kinds:
-                if any(type(x) is not np.ndarray for x in listed):
+                if set(map(type, listed)) != _ARRAYS:
                     return False
                 column = self.columns[kind, i]
                 if len(column) != before + (kind == "parameter"):

@@ -114,7 +114,7 @@ class Recording:
                     if chosen is not None:
                         trace.columns["parameter", i].append(chosen)
         trace.complete = self.pending.write
-        self.started = time.perf_counter() - trace.seconds_before
+        self.started = self.pending.started = time.perf_counter() - trace.seconds_before
         self._prepare(trace.steps_taken + 1)
 
     def write_to(self, writer: Any, flush: int) -> None:

@@ -11,9 +11,15 @@ from optlab.viz.backends.matplotlib.draw import draw_png
 from optlab.viz.backends.plotly.draw import draw
 from optlab.viz.backends.scene import Axis, Line, Mark, Panel, Pen, Scene, Text
 from optlab.viz.style import layout, theme
+from optlab.viz.style.results import refuse_runs
 from optlab.viz.style.text import format_number
 
 WIDTH, HEIGHT = 640, 380
+#: What to give instead of runs alone.
+_NEEDS = (
+    "the losses between two solutions have to be evaluated. Give "
+    "ol.lab.connect(model, loss, a, b), where a and b are the weights of both."
+)
 
 
 @layout.documented
@@ -35,6 +41,7 @@ def connection(result: Any, *, width: int = WIDTH, height: int = HEIGHT) -> go.F
     >>> connection(way).layout.title.text
     '<b>From one solution to another</b>'
     """
+    refuse_runs(result, "connection", _NEEDS)
     return draw(_scene(result, width, height))
 
 
@@ -59,6 +66,7 @@ def connection_png(
     >>> connection_png(way)[:4]
     b'\x89PNG'
     """
+    refuse_runs(result, "connection_png", _NEEDS)
     return draw_png(_scene(result, width, height), scale)
 
 

@@ -29,10 +29,16 @@ from optlab.viz.style import layout, theme
 from optlab.viz.style.contours import label_contours, log_levels
 from optlab.viz.style.geometry import Box, Floats, LabelPlacer
 from optlab.viz.style.labels import escaped
+from optlab.viz.style.results import refuse_runs
 from optlab.viz.style.text import format_number
 from optlab.viz.style.theme import Style
 
 WIDTH, HEIGHT = 900, 500
+#: What to give instead of runs alone.
+_NEEDS = (
+    "the losses around its weights have to be evaluated. Give "
+    "ol.lab.landscape(model, loss, runs=trace), of runs with the probe ol.probes.Snapshots."
+)
 _PLANES = {
     "random": "two random directions, filters as long as those of the weights",
     "pca": "the two directions in which the runs spread most",
@@ -61,8 +67,8 @@ def landscape(
 
     Raises
     ------
-    ValueError
-        If the kind is neither.
+    ValueError, TypeError
+        If the kind is neither, or runs were given.
 
     Examples
     --------
@@ -73,6 +79,7 @@ def landscape(
     >>> landscape(found).layout.title.text
     '<b>Loss around the weights of MLP</b>'
     """
+    refuse_runs(result, "landscape", _NEEDS)
     if _checked_kind(kind) == "surface":
         return surface_figure(result, _title(result), _said(result), width, height)
     return draw(_scene(result, width, height))
@@ -100,6 +107,7 @@ def landscape_png(
     >>> landscape_png(ol.lab.landscape(model, lambda: np.mean(model(x) ** 2), size=9))[:4]
     b'\x89PNG'
     """
+    refuse_runs(result, "landscape_png", _NEEDS)
     if _checked_kind(kind) == "surface":
         return surface_png(result, _title(result), _said(result), width, height, scale)
     return draw_png(_scene(result, width, height), scale)
