@@ -218,9 +218,9 @@ def _scene(traces: Any, width: int, height: int) -> Scene:
         f"First two principal components, which hold {said} of the variance.",
         [
             Panel(
-                Axis(float(low[0]), float(high[0]), name="1st"),
-                Axis(float(low[1]), float(high[1]), name="2nd"), marks, "Path",
-                "one scale in both directions", frame="box", equal=True,
+                Axis(float(low[0]), float(high[0])),
+                Axis(float(low[1]), float(high[1])), marks, "Path",
+                "1st across, 2nd up; one scale", frame="box", equal=True,
             ),
             Panel(Axis(0.0, last, name="step", whole=True), *_losses(values, curves)),
         ],
