@@ -169,7 +169,7 @@ def _last_tenth(data: Corpus) -> Corpus:
     kept = [int(np.searchsorted(end, 0.9 * end[-1], "right")) for end in ends]
     readings = [reading[:n] for reading, n in zip(data.readings, kept, strict=True)]
     after = max(int(end[n - 1]) for end, n in zip(ends, kept, strict=True))
-    first = int(np.searchsorted(ends[0], after, "right"))
+    first = int(np.searchsorted(ends[0] - lengths[data.readings[0]], after))
     held_out = data.readings[0][first:]
     return Corpus(data.tokenizer, readings, held_out, int(lengths[held_out].sum()))
 
