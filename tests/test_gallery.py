@@ -12,6 +12,7 @@ import pytest
 
 import optlab as ol
 from optlab._doctor import find_browser
+from optlab.lab.recipes.catalogue import RECIPES
 from tests.notebooks import outputs_of
 
 ROOT = Path(__file__).parent.parent
@@ -20,7 +21,11 @@ RANKS = ROOT / "gallery" / "ranking.py"  # likewise
 FITS = ROOT / "gallery" / "does_not_fit.py"  # starts processes
 COMPRESSES = ROOT / "gallery" / "dgc_digits.py"  # takes minutes; run by tests/parallel
 STUDIES = ROOT / "gallery" / "recompute_study.py"  # a minute; a small network gives the same plot
-ENTRIES = sorted(set((ROOT / "gallery").glob("*.py")) - {LEARNS, RANKS, FITS, STUDIES, COMPRESSES})
+REACHES = ROOT / "gallery" / "recipes.py"  # a quarter of an hour, and a table alone
+CURVES = ROOT / "gallery" / "sharp_and_flat.py"  # short forms of both are below
+COMPARES = ROOT / "gallery" / "fair_comparison.py"
+LONG = {LEARNS, RANKS, FITS, STUDIES, COMPRESSES, REACHES, CURVES, COMPARES}
+ENTRIES = sorted(set((ROOT / "gallery").glob("*.py")) - LONG)
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
@@ -115,6 +120,30 @@ def test_the_ranking_is_drawn_and_written(ranking: dict[str, Any], tmp_path: Pat
     assert {len(cells) for cells in table} == {len(ranking["HEADS"])}
     assert all(row.evaluations == 10 for row in rows)
     assert min(next(row.updates for row in rows if row.name == "LBFGS")) < 10
+
+
+def test_the_table_of_recipes_names_all_of_them_and_what_they_state(tmp_path: Path) -> None:
+    entry = runpy.run_path(str(REACHES))
+    page = entry["main"](tmp_path, ["moons"], steps=20, seeds=[0, 1]).read_text(encoding="utf-8")
+    [row] = [line for line in page.splitlines() if line.startswith("| `")]
+    assert "`moons`" in row
+    assert ", missed | 2 |" in row  # after 20 steps
+    whole = REACHES.with_suffix(".md").read_text(encoding="utf-8")
+    for recipe in RECIPES.values():
+        [line] = [line for line in whole.splitlines() if line.startswith(f"| `{recipe.name}` |")]
+        assert f" {recipe.target:g} |" in line
+        assert "missed" not in line
+    assert "recipes.md" in (ROOT / "gallery" / "README.md").read_text(encoding="utf-8")
+
+
+def test_sharp_and_flat_places_are_drawn(tmp_path: Path) -> None:
+    entry = runpy.run_path(str(CURVES))
+    assert is_in_the_gallery(entry["main"](tmp_path, steps=45))
+
+
+def test_rules_are_compared_fairly(tmp_path: Path) -> None:
+    entry = runpy.run_path(str(COMPARES))
+    assert is_in_the_gallery(entry["main"](tmp_path, budgets=(10, 20), trials=2))
 
 
 def test_recomputation_of_small_blocks_is_studied(tmp_path: Path) -> None:

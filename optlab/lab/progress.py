@@ -34,7 +34,7 @@ class ProgressBar:
         self.total = total
         self.label = label
         self.unit = unit
-        self._display = _notebook_display() if wanted is not False else None
+        self._display = notebook_display() if wanted is not False else None
         self._shown = wanted is True
         self._hidden = wanted is False or (wanted is None and self._display is None)
         self._handle: Any = None
@@ -136,7 +136,7 @@ def in_minutes(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def _notebook_display() -> Any:
+def notebook_display() -> Any:
     """Return IPython's display if this runs in a notebook's kernel, else None."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None

@@ -30,6 +30,7 @@ _NAMES = {
     "optlab.viz.landscapes.connection": ("connection", "connection_png"),
     "optlab.viz.landscapes.curvature": ("curvature", "curvature_png"),
     "optlab.viz.landscapes.plane": ("landscape", "landscape_png"),
+    "optlab.viz.landscapes.training": ("live", "training", "training_png"),
     "optlab.viz.landscapes.trajectory": ("trajectory", "trajectory_png"),
     "optlab.viz.lr_schedule.figure": ("schedule", "schedule_png"),
     "optlab.viz.pipelines": ("pipeline", "pipeline_png"),

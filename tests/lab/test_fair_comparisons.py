@@ -13,6 +13,7 @@ import pytest
 import optlab as ol
 from optlab.lab.fair_comparisons import result as results_module
 from optlab.lab.fair_comparisons.trainees import RecipeRun, recipe_data
+from optlab.lab.recipes.catalogue import Corpus, _last_tenth
 
 SGD, Adam = ol.optimizer.SGD, ol.optimizer.Adam
 MOONS = ol.lab.recipe("moons")
@@ -48,12 +49,28 @@ def test_trials_are_judged_on_examples_that_were_split_off():
     assert not {row.tobytes() for row in judged.test_x} & {row.tobytes() for row in judged.train_x}
 
 
-def test_a_text_is_split_too():
+def test_a_text_is_split_by_its_characters():
     recipe = ol.lab.recipe("char_lstm")
     whole, judged = recipe_data(recipe, False), recipe_data(recipe, True)
     [reading] = whole.readings
-    np.testing.assert_array_equal(np.concatenate([judged.readings[0], judged.validation]), reading)
+    joined = np.concatenate([judged.readings[0], judged.validation])
+    assert len(joined) in (len(reading), len(reading) - 1)
+    np.testing.assert_array_equal(judged.readings[0], reading[: len(judged.readings[0])])
+    np.testing.assert_array_equal(judged.validation, reading[-len(judged.validation) :])
     assert judged.characters == len(judged.validation)
+
+
+def test_no_reading_of_a_text_has_what_is_held_out():
+    pairs = ol.data.BytePairs("the cat sat on the mat and ate the rat " * 30, 40)
+    text = "the cat sat on the mat and ate the rat " * 30
+    readings = [pairs.encode(text, skip=0.3, seed=seed) for seed in range(3)]
+    found = _last_tenth(Corpus(pairs, readings, readings[0][:5], 9))
+    held_out = pairs.decode(found.validation)
+    assert text.endswith(held_out)
+    assert found.characters == len(held_out)
+    for reading in found.readings:
+        assert text.startswith(pairs.decode(reading))
+        assert len(pairs.decode(reading)) <= len(text) - len(held_out)
 
 
 def test_a_run_is_the_training_of_the_recipe_to_the_bit():

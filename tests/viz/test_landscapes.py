@@ -265,3 +265,75 @@ def test_alignment_has_a_panel_of_its_own():
     assert line.xaxis == "x3"
     np.testing.assert_allclose(line.y, trace["alignment of gradient"][:, 0], rtol=1e-6)
     assert ol.viz.curvature_png(trace)[:4] == b"\x89PNG"
+
+
+def test_paths_in_space_are_three_principal_components(training):
+    figure = ol.viz.trajectory(training.trace, kind="space")
+    [path] = figure.data
+    points = np.stack([path.x, path.y, path.z], axis=1)
+    flat = np.concatenate(
+        [a.reshape(len(a), -1) for a in training.trace["snapshot"].values()], axis=1
+    ).astype(np.float64)
+    _, values, axes = np.linalg.svd(flat - flat.mean(axis=0), full_matrices=False)
+    expected = (flat - flat.mean(axis=0)) @ axes[:3].T
+    np.testing.assert_allclose(np.abs(points), np.abs(expected), atol=1e-4 * values[0])
+    assert ol.viz.trajectory_png(training.trace, kind="space")[:4] == b"\x89PNG"
+    with pytest.raises(ValueError, match='kind is "plane" or "space"'):
+        ol.viz.trajectory(training.trace, kind="map")
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_boundary_in_space_has_the_softmax_as_its_height(classes):
+    draws = np.random.default_rng(0)
+    x = draws.standard_normal((30, 2)).astype(np.float32)
+    y = np.arange(30) % classes
+    weights = draws.standard_normal((2, classes))
+
+    def model(points):
+        return points @ weights
+
+    figure = ol.viz.decision_boundary(model, (x, y), kind="surface")
+    surface = figure.data[0]
+    grid = np.stack(np.meshgrid(surface.x, surface.y), axis=-1)
+    scores = np.exp(grid.astype(np.float32) @ weights)
+    shares = scores / scores.sum(axis=-1, keepdims=True)
+    expected = shares[:, :, 1] if classes == 2 else shares.max(axis=-1)
+    np.testing.assert_allclose(surface.z, expected, rtol=1e-4)
+    assert ol.viz.decision_boundary_png(model, (x, y), kind="surface")[:4] == b"\x89PNG"
+
+
+def test_a_training_is_drawn_with_what_it_states(training):
+    figure = ol.viz.training(training)
+    written = " ".join(note.text for note in figure.layout.annotations)
+    assert "stated 0.98" in written
+    assert f"{training.step:,} of {training.steps:,} steps" in written
+    scores = [line for line in figure.data if line.xaxis == "x2" and line.x is not None]
+    assert any(list(line.y) == pytest.approx(list(training.scores.values())) for line in scores)
+
+
+def test_a_live_picture_follows_a_training(monkeypatch):
+    shown, updated = [], []
+
+    class Handle:
+        def update(self, content, raw):
+            updated.append(content["image/png"])
+
+    def display(content, raw, display_id):
+        shown.append(content["text/plain"])
+        return Handle()
+
+    monkeypatch.setattr("optlab.viz.landscapes.training.notebook_display", lambda: display)
+    seen = []
+
+    def picture(training):
+        seen.append(training.step)
+        return ol.viz.training_png(training) if len(seen) == 1 else b"%d" % training.step
+
+    view = ol.viz.live(picture)
+    ol.lab.recipe("moons").run(steps=300, callback=view)
+    assert seen == [100, 200, 300]
+    assert len(shown) == 1  # one output, which changes
+    assert updated == [b"200", b"300"]
+    assert view.count == 3
+    with pytest.raises(TypeError, match="live takes a function"):
+        ol.viz.live(3)

@@ -329,10 +329,12 @@ def given_to_page(
     if model.network:
         header, buffers = model.pack()
         recorded = {**header, "numbers": base64.b64encode(buffers).decode("ascii")}
-        found: dict[str, Any] = {"network": True, "title": model.title, "recorded": recorded}
-        found["problems"] = {}
         plane = getattr(model.problem, "plane", None)
-        return found | {"axes": model.axes} | ({} if plane is None else {"plane": plane})
+        of_plane = {} if plane is None else {"plane": plane}
+        return {
+            "network": True, "title": model.title, "recorded": recorded, "problems": {},
+            "axes": model.axes, **of_plane,
+        }  # fmt: skip
     surface = model.surface
     live = surface is not None and plan_of(surface) is not None
     states = [state]

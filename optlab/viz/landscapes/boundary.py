@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import plotly.graph_objects as go
 from contourpy import contour_generator
+from matplotlib.colors import to_rgba
 
 from optlab.autograd import no_grad
 from optlab.viz.backends.matplotlib.draw import draw_png
 from optlab.viz.backends.plotly.draw import draw
 from optlab.viz.backends.scene import Axis, HeatMap, Line, Mark, Marker, Panel, Pen, Points, Scene
+from optlab.viz.landscapes.space import space_axes, space_image, space_layout
 from optlab.viz.style import layout, theme
 from optlab.viz.style.geometry import Floats
 
 WIDTH, HEIGHT = 620, 520
-_GRID = 140
+_GRID, _COARSE = 140, 60
 _MOST_CLASSES = 6
 #: Steps of confidence between an even chance and certainty, and how pale they are.
 _SURE = 5
@@ -27,8 +29,9 @@ _MARKERS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "pent
 
 @layout.documented
 def decision_boundary(
-    model: Any, data: Any, *, title: str = "", width: int = WIDTH, height: int = HEIGHT
-) -> go.Figure:
+    model: Any, data: Any, *, kind: Literal["map", "surface"] = "map", title: str = "",
+    width: int = WIDTH, height: int = HEIGHT,
+) -> go.Figure:  # fmt: skip
     """Draw which class a model gives to each point of a plane, and the examples.
 
     The color is the class with the highest score, the deeper the surer the softmax; a line stands
@@ -40,13 +43,17 @@ def decision_boundary(
         Takes points [count, 2] and returns a score for each class, [count, classes].
     data : Data or (x, y)
         Points [count, 2] and their classes.
+    kind : {"map", "surface"}
+        From above, or in three dimensions with the softmax of a class as the height: of class 1 if
+        there are two, of the best one otherwise.
     title : str
         By default what the model classifies rightly.
 
     Raises
     ------
     ValueError
-        If the points do not have two coordinates, or there are more than six classes.
+        If the points do not have two coordinates, there are more than six classes, or the kind is
+        neither.
 
     Examples
     --------
@@ -56,19 +63,21 @@ def decision_boundary(
     >>> figure.layout.width
     620
     """
+    if _checked_kind(kind) == "surface":
+        return _surface_figure(model, data, title, width, height)
     return draw(_scene(model, data, title, width, height))
 
 
 @layout.documented
 def decision_boundary_png(
-    model: Any, data: Any, *, title: str = "", width: int = WIDTH, height: int = HEIGHT,
-    scale: float = 1.0,
+    model: Any, data: Any, *, kind: Literal["map", "surface"] = "map", title: str = "",
+    width: int = WIDTH, height: int = HEIGHT, scale: float = 1.0,
 ) -> bytes:  # fmt: skip
     r"""Draw which class a model gives to each point of a plane as a PNG image.
 
     Parameters
     ----------
-    model, data, title
+    model, data, kind, title
         As for `decision_boundary`.
 
     Examples
@@ -78,7 +87,15 @@ def decision_boundary_png(
     >>> decision_boundary_png(training.model, training.data)[:4]
     b'\x89PNG'
     """
+    if _checked_kind(kind) == "surface":
+        return _surface_png(model, data, title, width, height, scale)
     return draw_png(_scene(model, data, title, width, height), scale)
+
+
+def _checked_kind(kind: Any) -> str:
+    if kind not in ("map", "surface"):
+        raise ValueError(f'kind is "map" or "surface"; got {kind!r}.')
+    return str(kind)
 
 
 def _examples(data: Any) -> list[tuple[Floats, Any]]:
@@ -195,3 +212,79 @@ def _lines(x: Floats, y: Floats, shares: Floats) -> list[Mark]:
             points = np.asarray(line)
             found.append(Line(points[:, 0], points[:, 1], Pen(theme.INK, 1.4)))
     return found
+
+
+def _heights(model: Any, data: Any) -> tuple[Floats, Floats, Floats, Floats, list[str], str]:
+    """Return a grid, the heights of the surface, the class there, its colors, and what it is."""
+    every = np.concatenate([x for x, _ in _examples(data)])
+    low, high = every.min(axis=0), every.max(axis=0)
+    middle, half = (low + high) / 2, np.maximum((high - low) / 2 * 1.12, 1e-9)
+    x, y = (np.linspace(m - h, m + h, _COARSE) for m, h in zip(middle, half, strict=True))
+    grid = np.stack(np.meshgrid(x, y), axis=-1)
+    shares = _scores(model, grid.reshape(-1, 2)).reshape(_COARSE, _COARSE, -1)
+    classes = shares.shape[2]
+    z = shares[:, :, 1] if classes == 2 else shares.max(axis=2)
+    said = "softmax of class 1" if classes == 2 else "softmax of the best class"
+    return x, y, z, shares.argmax(axis=2), theme.area_colors()[:classes], said
+
+
+def _over(model: Any, x: Floats, classes: int) -> Floats:
+    """Return the heights of examples."""
+    shares = _scores(model, x)
+    found: Floats = shares[:, 1] if classes == 2 else shares.max(axis=1)
+    return found
+
+
+_SPACE_TITLE = "Classes of a plane"
+
+
+def _surface_figure(model: Any, data: Any, title: str, width: int, height: int) -> go.Figure:
+    x, y, z, code, colors, said = _heights(model, data)
+    count = len(colors)
+    scale = [
+        [(k + end) / count, theme.paled(color, 0.35)]
+        for k, color in enumerate(colors) for end in (0, 1)
+    ]  # fmt: skip
+    figure = go.Figure()
+    figure.add_surface(
+        x=x, y=y, z=z, surfacecolor=code + 0.5, cmin=0, cmax=count, colorscale=scale,
+        showscale=False, opacity=0.95,
+        hovertemplate="%{x:.3g}, %{y:.3g}<br>" + said + " %{z:.0%}<extra></extra>",
+    )  # fmt: skip
+    for number, (points, labels) in enumerate(_examples(data)):
+        over = _over(model, points, count)
+        for k, color in enumerate(colors):
+            chosen = labels == k
+            figure.add_scatter3d(
+                x=points[chosen, 0], y=points[chosen, 1], z=over[chosen] + 0.02, mode="markers",
+                marker={"color": color, "size": 3, "symbol": "circle-open" if number else "circle"},
+                name=f"class {k}, {'held out' if number else 'to train on'}", showlegend=False,
+            )  # fmt: skip
+    words = f"Height: {said}. Filled: to train on; hollow: held out."
+    figure.update_layout(
+        space_layout(title or _SPACE_TITLE, words, ("x", "y", said), width, height)
+    )
+    return figure
+
+
+def _surface_png(
+    model: Any, data: Any, title: str, width: int, height: int, scale: float
+) -> bytes:  # fmt: skip
+    x, y, z, code, colors, said = _heights(model, data)
+    words = f"Height: {said}. Filled: to train on; hollow: held out."
+    figure, axes = space_axes(title or _SPACE_TITLE, words, ("x", "y", ""), width, height)
+    faces = np.array([to_rgba(theme.paled(color, 0.35)) for color in colors])[code.astype(int)]
+    axes.plot_surface(
+        *np.meshgrid(x, y), z, facecolors=faces, rstride=1, cstride=1, linewidth=0.2,
+        edgecolor=theme.PAPER, antialiased=True, alpha=0.9, shade=False,
+    )  # fmt: skip
+    for number, (points, labels) in enumerate(_examples(data)):
+        over = _over(model, points, len(colors))
+        for k, color in enumerate(colors):
+            chosen = labels == k
+            axes.plot(
+                points[chosen, 0], points[chosen, 1], over[chosen] + 0.02, linestyle="none",
+                marker="o", markersize=3, color=color, zorder=5,
+                markerfacecolor=theme.PAPER if number else color,
+            )  # fmt: skip
+    return space_image(figure, axes, scale, False)

@@ -121,14 +121,17 @@ def _scene(traces: Any, width: int, height: int) -> Scene:
         top.append(float(finite.max()) if finite.size else 0.0)
         said = f"<b>{escaped(name)}</b> after %{{x:d}} steps<br>"
         for k in range(eigenvalues.shape[1]):
-            pen = Pen(style.color, 2.0 if k == 0 else 1.0, opacity=1.0 if k == 0 else 0.6)
+            # Of several runs the first eigenvalue is compared; the others are a ground behind it.
+            behind = 0.25 if len(named) > 1 else 0.6
+            pen = Pen(style.color, 2.0 if k == 0 else 1.0, opacity=1.0 if k == 0 else behind)
             sharp.append(
                 Line(steps, eigenvalues[:, k], pen, said + f"eigenvalue {k + 1}: %{{y:.4g}}",
                      group=name)
             )  # fmt: skip
-            sharp.append(
-                Points(steps, eigenvalues[:, k], Marker("circle", 4, style.color), group=name)
-            )
+            if k == 0 or len(named) == 1:
+                sharp.append(
+                    Points(steps, eigenvalues[:, k], Marker("circle", 4, style.color), group=name)
+                )
         limit = stability_limit(trace)
         if limit is not None and len(limit):
             drawn = True
@@ -141,7 +144,8 @@ def _scene(traces: Any, width: int, height: int) -> Scene:
         if np.isfinite(loss).any():
             values.append(loss[np.isfinite(loss)])
             losses.append(
-                Line(np.asarray(trace.step, np.float64) - 1, loss, Pen(style.color, 1.2),
+                Line(np.asarray(trace.step, np.float64) - 1, loss,
+                     Pen(style.color, 1.2, opacity=0.75 if len(named) > 1 else 1.0),
                      said + "loss %{y:.4g}", group=name)
             )  # fmt: skip
     several = len(named) > 1
@@ -156,7 +160,8 @@ def _scene(traces: Any, width: int, height: int) -> Scene:
         Panel(
             Axis(0.0, last, name="step", whole=True),
             Axis(min(0.0, _lowest(named)), highest, grid=True, zero=True), sharp, "Sharpness",
-            "largest eigenvalues of the Hessian" + ("; dashed: the limit" if drawn else ""),
+            ("largest eigenvalues" if aligned else "largest eigenvalues of the Hessian")
+            + ("; dashed: the limit" if drawn else ""),
         )
     ]  # fmt: skip
     axis, scale = _loss_axis(values)
@@ -181,11 +186,11 @@ def _alignment(named: Any, styles: Any, last: float) -> Panel:
             steps = np.asarray(trace.steps(label), np.float64)
             hover = f"<b>{escaped(name)}</b> after %{{x:d}} steps<br>{what}: %{{y:.1%}}"
             marks.append(Line(steps, shares.sum(axis=1), pen, hover, group=name))
-    many = f"the first {most} eigenvectors" if most > 1 else "the first eigenvector"
+    many = f"{most} eigenvectors" if most > 1 else "one eigenvector"
     ticks = [(k / 4, f"{25 * k} %") for k in range(5)]
     return Panel(
         Axis(0.0, last, name="step", whole=True), Axis(-0.02, 1.04, ticks=ticks, grid=True), marks,
-        "Share along", f"{many}; dotted: of the update",
+        "Share along", f"{many}; dotted: update",
     )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import plotly.graph_objects as go
@@ -23,6 +23,7 @@ from optlab.viz.backends.scene import (
     entries,
     pen_of,
 )
+from optlab.viz.landscapes.space import Path, space_figure, space_png
 from optlab.viz.style import layout, theme
 from optlab.viz.style.geometry import Floats
 from optlab.viz.style.labels import escaped
@@ -32,7 +33,10 @@ WIDTH, HEIGHT = 900, 460
 
 
 @layout.documented
-def trajectory(traces: Any, *, width: int = WIDTH, height: int = HEIGHT) -> go.Figure:
+def trajectory(
+    traces: Any, *, kind: Literal["plane", "space"] = "plane", width: int = WIDTH,
+    height: int = HEIGHT,
+) -> go.Figure:  # fmt: skip
     """Draw the paths of weights in their first two principal components, and their losses.
 
     Runs with snapshots, or with all values, share one plane. A run that was recorded by the probe
@@ -42,6 +46,8 @@ def trajectory(traces: Any, *, width: int = WIDTH, height: int = HEIGHT) -> go.F
     ----------
     traces : Trace, list or dict of Trace, or Comparison
         Recorded with `Snapshots`, with all values (``probes="toy"``), or one with `PCA`.
+    kind : {"plane", "space"}
+        Two principal components beside the losses, or three, for which the weights are needed.
 
     Raises
     ------
@@ -56,18 +62,21 @@ def trajectory(traces: Any, *, width: int = WIDTH, height: int = HEIGHT) -> go.F
     >>> trajectory(training.trace).layout.title.text
     '<b>The path of the weights</b>'
     """
+    if _checked_kind(kind) == "space":
+        return space_figure(*_in_space(traces), width, height)
     return draw(_scene(traces, width, height))
 
 
 @layout.documented
 def trajectory_png(
-    traces: Any, *, width: int = WIDTH, height: int = HEIGHT, scale: float = 1.0
-) -> bytes:
+    traces: Any, *, kind: Literal["plane", "space"] = "plane", width: int = WIDTH,
+    height: int = HEIGHT, scale: float = 1.0,
+) -> bytes:  # fmt: skip
     r"""Draw the paths of weights in their first two principal components as a PNG image.
 
     Parameters
     ----------
-    traces : Trace, list or dict of Trace, or Comparison
+    traces, kind
         As for `trajectory`.
 
     Examples
@@ -77,7 +86,34 @@ def trajectory_png(
     >>> trajectory_png(training.trace)[:4]
     b'\x89PNG'
     """
+    if _checked_kind(kind) == "space":
+        return space_png(*_in_space(traces), width, height, scale)
     return draw_png(_scene(traces, width, height), scale)
+
+
+def _checked_kind(kind: Any) -> str:
+    if kind not in ("plane", "space"):
+        raise ValueError(f'kind is "plane" or "space"; got {kind!r}.')
+    return str(kind)
+
+
+def _in_space(traces: Any) -> tuple[dict[str, Path], str, str]:
+    """Return the paths in three principal components, a title, and what is said below it."""
+    named = traces_of(traces, "trajectory")
+    lacking = [name for name, trace in named.items() if weights_of_run(trace) is None]
+    if lacking:
+        raise ValueError(
+            f"the trace {lacking[0]!r} has no weights, which three components are made of. Record "
+            "them with ol.record(optimizer, probes=[ol.probes.Snapshots(every=10)])."
+        )
+    paths, shares = principal_paths(named, 3)
+    styles = theme.assign_styles(
+        {name: str(trace.settings.get("class", name)) for name, trace in named.items()}
+    )
+    found = {name: Path(at, steps, styles[name].color) for name, (steps, at, _) in paths.items()}
+    title = "The paths of the weights" if len(named) > 1 else "The path of the weights"
+    said = ", ".join(f"{share:.1%}" for share in shares)
+    return found, title, f"First three principal components, which hold {said} of the variance."
 
 
 def weights_of_run(trace: Any) -> tuple[Floats, Floats] | None:
@@ -92,8 +128,10 @@ def weights_of_run(trace: Any) -> tuple[Floats, Floats] | None:
     return (np.concatenate([[0.0], steps]) if len(flat) > len(steps) else steps), flat
 
 
-def principal_paths(named: Any) -> tuple[dict[str, tuple[Floats, Floats, Floats]], Floats]:
-    """Return steps, coordinates [steps, 2] and hidden distances of each run, and the shares."""
+def principal_paths(
+    named: Any, count: int = 2
+) -> tuple[dict[str, tuple[Floats, Floats, Floats]], Floats]:
+    """Return steps, coordinates [steps, count], hidden distances of each run, and the shares."""
     found = {name: weights_of_run(trace) for name, trace in named.items()}
     if all(points is not None for points in found.values()):
         known = {name: points for name, points in found.items() if points is not None}
@@ -108,7 +146,7 @@ def principal_paths(named: Any) -> tuple[dict[str, tuple[Floats, Floats, Floats]
         products = (every - middle) @ (every - middle).T
         values, vectors = np.linalg.eigh(products)
         values = np.maximum(values[::-1], 0.0)
-        axes = ((every - middle).T @ vectors[:, ::-1][:, :2]).T
+        axes = ((every - middle).T @ vectors[:, ::-1][:, :count]).T
         lengths = np.linalg.norm(axes, axis=1, keepdims=True)
         axes = np.divide(axes, lengths, out=np.zeros_like(axes), where=lengths > 0)
         total = values.sum() or 1.0
@@ -116,11 +154,11 @@ def principal_paths(named: Any) -> tuple[dict[str, tuple[Floats, Floats, Floats]
         for name, (steps, flat) in known.items():
             at = (flat - middle) @ axes.T
             rest = flat - middle - at @ axes
-            paths[name] = steps, _two_columns(at), np.linalg.norm(rest, axis=1)
-        return paths, values[:2] / total
+            paths[name] = steps, _columns(at, count), np.linalg.norm(rest, axis=1)
+        return paths, values[:count] / total
     name, trace = next(iter(named.items()))
     if len(named) == 1 and "pca" in trace.names:
-        at = _two_columns(np.asarray(trace["pca"], np.float64)[:, :2])
+        at = _columns(np.asarray(trace["pca"], np.float64)[:, :2], 2)
         steps = np.asarray(trace.steps("pca"), np.float64)
         return {name: (steps, at, np.zeros(0))}, np.asarray(trace["pca explained"])[:2]
     lacking = next(name for name, points in found.items() if points is None)
@@ -130,8 +168,8 @@ def principal_paths(named: Any) -> tuple[dict[str, tuple[Floats, Floats, Floats]
     )
 
 
-def _two_columns(at: Floats) -> Floats:
-    return np.pad(at, ((0, 0), (0, 2 - at.shape[1])))
+def _columns(at: Floats, count: int) -> Floats:
+    return np.pad(at, ((0, 0), (0, count - at.shape[1])))
 
 
 def _scene(traces: Any, width: int, height: int) -> Scene:
@@ -180,9 +218,9 @@ def _scene(traces: Any, width: int, height: int) -> Scene:
         f"First two principal components, which hold {said} of the variance.",
         [
             Panel(
-                Axis(float(low[0]), float(high[0]), name="1st"),
-                Axis(float(low[1]), float(high[1]), name="2nd"), marks, "Path",
-                "one scale in both directions", frame="box", equal=True,
+                Axis(float(low[0]), float(high[0])),
+                Axis(float(low[1]), float(high[1])), marks, "Path",
+                "1st across, 2nd up; one scale", frame="box", equal=True,
             ),
             Panel(Axis(0.0, last, name="step", whole=True), *_losses(values, curves)),
         ],
