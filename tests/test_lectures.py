@@ -40,8 +40,9 @@ def solutions_of(path: Path) -> list[str]:
     return re.findall(r"```python\n(.*?)```", text_of(path, "markdown"), re.DOTALL)
 
 
-def test_there_are_twelve_and_their_page_lists_them():
-    assert [path.name[:3] for path in LECTURES] == [f"{n:02}-" for n in range(1, 13)]
+def test_there_are_twelve_with_an_appendix_and_their_page_lists_them():
+    numbers = [path.name.partition("-")[0] for path in LECTURES]
+    assert numbers == [*(f"{n:02}" for n in range(1, 13)), "a1"]
     page = (ROOT / "notebooks" / "README.md").read_text(encoding="utf-8")
     links = re.findall(r"\]\(([^)]+)\)", page)
     assert [link for link in links if not (ROOT / "notebooks" / link).exists()] == []
@@ -51,7 +52,8 @@ def test_there_are_twelve_and_their_page_lists_them():
 @EACH
 def test_a_lecture_has_its_parts_in_order(path):
     prose, code = text_of(path, "markdown"), text_of(path, "code")
-    assert prose.startswith(f"# {int(path.name[:2])} · ")
+    number = path.name.partition("-")[0].lstrip("0").upper()
+    assert prose.startswith(f"# {number} · ")
     assert prose.count("**Claim.**") == 1
     assert re.findall(r"^## (.*)", prose, re.MULTILINE) == PARTS
     assert code.count("ol.viz.claim(") == 1
