@@ -102,6 +102,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "optlab"
 html_static_path = ["_static", str(HERE / "_build" / "static")]
 html_css_files = ["site.css"]
+html_js_files = [("site.js", {"defer": "defer"})]
 html_favicon = "_static/favicon.svg"
 html_show_sourcelink = False
 html_copy_source = False
@@ -123,7 +124,7 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
     "back_to_top_button": False,
-    "secondary_sidebar_items": {"**": ["page-toc"], "index": [], "explorer": [], "gallery/*": []},
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": [], "explorer": []},
     "article_header_start": ["breadcrumbs"],
 }
 html_sidebars = {

@@ -58,6 +58,9 @@ def write(target: Path) -> None:
     for name, content in files.items():
         _write(target / name, content)
     _write(BUILD / "static" / "mathjax.js", _mathjax())
+    _write(BUILD / "static" / "plotly.js", _plotly())
+    startup = BUILD / "ipython" / "profile_default" / "startup" / "site.py"
+    _write(startup, (HERE / "kernel.py").read_bytes())
     _write(BUILD / "extra" / "explorer-alone.html", _explorer_page())
 
 
@@ -114,6 +117,13 @@ def _mathjax() -> bytes:
 
     folder = Path(mathjax.__file__).parent / "static" / "mathjax" / "es5"
     return (folder / "tex-svg-full.js").read_bytes()
+
+
+def _plotly() -> str:
+    """Return plotly's own script, from the package plotly."""
+    from plotly.offline import get_plotlyjs
+
+    return str(get_plotlyjs())
 
 
 def _command_line() -> str:
