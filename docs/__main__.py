@@ -39,6 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
     root = str(HERE.parent)
     path = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = f"{root}{os.pathsep}{path}" if path else root
+    os.environ["IPYTHONDIR"] = str(BUILD / "ipython")  # with the start of docs/kernel.py
     os.environ["OPTLAB_SITE_NOTEBOOKS"] = "off" if chosen.no_notebooks else "cache"
     sources.write(BUILD / "source")
     options = ["-W", "--keep-going", "-q", "-b", "html", "-c", str(HERE)]

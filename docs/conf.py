@@ -54,7 +54,7 @@ toc_object_entries_show_parents = "hide"
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist", "attrs_inline", "attrs_block"]
 myst_heading_anchors = 3
 nb_execution_mode = os.environ.get("OPTLAB_SITE_NOTEBOOKS", "cache")
-nb_execution_timeout = 300
+nb_execution_timeout = 1200  # a cell that hangs; the slowest takes some seconds
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 nb_ipywidgets_js: dict[str, dict[str, str]] = {}  # outputs bring their own scripts
@@ -102,6 +102,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "optlab"
 html_static_path = ["_static", str(HERE / "_build" / "static")]
 html_css_files = ["site.css"]
+html_js_files = [("site.js", {"defer": "defer"})]
 html_favicon = "_static/favicon.svg"
 html_show_sourcelink = False
 html_copy_source = False
@@ -123,7 +124,7 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
     "back_to_top_button": False,
-    "secondary_sidebar_items": {"**": ["page-toc"], "index": [], "explorer": [], "gallery/*": []},
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": [], "explorer": []},
     "article_header_start": ["breadcrumbs"],
 }
 html_sidebars = {

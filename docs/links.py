@@ -18,6 +18,9 @@ DOCUMENTS = {
     "gallery": "gallery/index.rst",
     "gallery/README.md": "gallery/index.rst",
     "gallery/ranking.md": "explanation/ranking.md",
+    "notebooks": "tutorials/index.md",
+    "notebooks/README.md": "tutorials/index.md",
+    "notebooks/lectures": "tutorials/index.md",
     "optlab/autograd/rules/README.md": "reference/rules.md",
 }
 
@@ -44,8 +47,8 @@ def page_of(path: str) -> str | None:
         return f"gallery/{file.removesuffix('.py')}.rst"
     if folder == "gallery" and file.endswith(".png"):
         return f"pictures/{file}"
-    if folder == "notebooks" and file.endswith(".ipynb"):
-        return f"tutorials/{file}"
+    if folder in ("notebooks", "notebooks/lectures") and file.endswith(".ipynb"):
+        return "tutorials" + path.removeprefix("notebooks")
     if path.startswith("docs/"):
         return path.removeprefix("docs/")
     return None

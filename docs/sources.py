@@ -11,13 +11,33 @@ from functools import cache
 from pathlib import Path
 
 from docs import reference
-from docs.links import DOCUMENTS, relinked
+from docs.links import DOCUMENTS, page_of, relinked
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 BUILD = HERE / "_build"
 
 THUMBNAIL = (640, 448)
+#: Pages made from documents that list other pages.
+PARTS = {
+    "tutorials/index.md": """
+```{toctree}
+:hidden:
+:glob:
+:caption: Lectures
+
+lectures/*
+```
+
+```{toctree}
+:hidden:
+:glob:
+:caption: Appendices
+
+[0-9]*
+```
+"""
+}
 #: What sphinx-gallery writes beside the sources.
 _WRITTEN_BY_GALLERY = ("gallery/", "reference/used/", "sg_execution_times.rst")
 
@@ -38,6 +58,9 @@ def write(target: Path) -> None:
     for name, content in files.items():
         _write(target / name, content)
     _write(BUILD / "static" / "mathjax.js", _mathjax())
+    _write(BUILD / "static" / "plotly.js", _plotly())
+    startup = BUILD / "ipython" / "profile_default" / "startup" / "site.py"
+    _write(startup, (HERE / "kernel.py").read_bytes())
     _write(BUILD / "extra" / "explorer-alone.html", _explorer_page())
 
 
@@ -55,28 +78,37 @@ def _files() -> Iterator[tuple[str, str | bytes]]:
         if not page.startswith("_"):
             yield page, relinked(path.read_text(encoding="utf-8"), f"docs/{page}", page)
     for document, page in DOCUMENTS.items():
-        if page not in ("index.md", "gallery/index.rst"):  # the site has its own
-            yield page, relinked((ROOT / document).read_text(encoding="utf-8"), document, page)
+        # The site has a front page and an index of the gallery of its own.
+        if page not in ("index.md", "gallery/index.rst") and (ROOT / document).is_file():
+            text = (ROOT / document).read_text(encoding="utf-8")
+            yield page, relinked(text, document, page) + PARTS.get(page, "")
     for path in sorted((ROOT / "gallery").glob("*.png")):
         yield f"pictures/{path.name}", path.read_bytes()
         yield f"pictures/small/{path.name}", _thumbnail(path)
-    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
-        yield f"tutorials/{path.name}", _notebook(path)
+    yield from notebooks()
     yield from _gallery()
     yield from reference.pages()
     yield "reference/command-line-help.md", _command_line()
     yield "explorer.md", _explorer()
 
 
-def _notebook(path: Path) -> str:
-    """Return a notebook with links of the site; its code is left alone."""
-    notebook = json.loads(path.read_text(encoding="utf-8"))
+def notebooks() -> Iterator[tuple[str, str]]:
+    """Yield the page of every notebook, and what Sphinx reads of it."""
+    for folder in ("notebooks", "notebooks/lectures"):
+        for path in sorted((ROOT / folder).glob("*.ipynb")):
+            yield _notebook(path.relative_to(ROOT).as_posix())
+
+
+def _notebook(file: str) -> tuple[str, str]:
+    """Return the page of a notebook, and the notebook with links of the site; code stays."""
+    page = page_of(file)
+    assert page is not None
+    notebook = json.loads((ROOT / file).read_text(encoding="utf-8"))
     for cell in notebook["cells"]:
         if cell["cell_type"] == "markdown":
-            text = "".join(cell["source"])
-            text = relinked(text, f"notebooks/{path.name}", f"tutorials/{path.name}")
+            text = relinked("".join(cell["source"]), file, page)
             cell["source"] = text.splitlines(keepends=True)
-    return json.dumps(notebook, indent=1)
+    return page, json.dumps(notebook, indent=1)
 
 
 def _mathjax() -> bytes:
@@ -85,6 +117,13 @@ def _mathjax() -> bytes:
 
     folder = Path(mathjax.__file__).parent / "static" / "mathjax" / "es5"
     return (folder / "tex-svg-full.js").read_bytes()
+
+
+def _plotly() -> str:
+    """Return plotly's own script, from the package plotly."""
+    from plotly.offline import get_plotlyjs
+
+    return str(get_plotlyjs())
 
 
 def _command_line() -> str:

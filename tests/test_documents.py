@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from docs import names
+from docs import names, sources
 from optlab import cli
 from tests import public_api
 
@@ -22,6 +22,7 @@ MARKDOWN = [
     *PAGES,
     *(ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md")),
     *(ROOT / "gallery").glob("*.md"),
+    ROOT / "notebooks" / "README.md",
     ROOT / "optlab" / "autograd" / "rules" / "README.md",
 ]
 
@@ -43,8 +44,6 @@ def test_the_code_of_a_page_runs_and_prints_what_stands_below_it(
     monkeypatch.chdir(tmp_path)
     shared = {"__name__": "page"}
     text = path.read_text(encoding="utf-8")
-    if "ol.course." in text:
-        pytest.importorskip("optlab.course")
     blocks = re.findall(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", text, re.DOTALL)
     for block, printed in blocks:  # in order: later blocks use results of earlier ones
         # Messages name the line of the user's file; here it is this block.
@@ -109,6 +108,16 @@ def test_no_page_is_left_out_of_the_lists():
         [listed] = re.findall(r"```\{toctree\}\n:hidden:\n\n(.*?)\n```", index, re.DOTALL)
         written = {path.stem for path in (ROOT / "docs" / folder).glob("*.md")} - {"index"}
         assert written <= set(listed.split()), folder
+
+
+def test_every_script_of_the_gallery_and_every_notebook_has_a_page():
+    gallery = ROOT / "gallery"
+    drawn = {path.stem.replace("-", "_") for path in gallery.glob("*.png")}
+    assert set(sources.titles()) == drawn & {path.stem for path in gallery.glob("*.py")}
+    pages = dict(sources.notebooks())
+    folders = ("notebooks", "notebooks/lectures")
+    written = [path for folder in folders for path in (ROOT / folder).glob("*.ipynb")]
+    assert len(pages) == len(written) > 0
 
 
 FIVE_QUESTIONS = {
