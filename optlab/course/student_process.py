@@ -142,6 +142,7 @@ class Student:
     def __init__(self, requests: IO[bytes], replies: IO[bytes]) -> None:
         self.requests, self.replies = requests, replies
         self.made: Any = None
+        self.module: Any = None
         self.objects: dict[str, Any] = {}
         self.seen: list[Any] = []
 
@@ -167,25 +168,25 @@ class Student:
         self.made = pickle.loads(pickled)
         return {"result": None}
 
-    def do_cells(self, cells: list[str], name: str) -> dict[str, Any]:
-        """Run the cells of a notebook; what one of them raises does not stop the next."""
+    def do_cell(self, code: str, number: int) -> dict[str, Any]:
+        """Run a cell of a notebook in the module that all its cells share."""
         import types
 
-        module = types.ModuleType("__main__")
-        sys.modules["__main__"] = module
-        # In a notebook one may write display(...) and get_ipython().
-        module.__dict__.update(display=_placeholder("display"), get_ipython=_placeholder("ipython"))
-        raised = None
-        for number, cell in enumerate(cells):
-            try:
-                with _alarm(CELL_SECONDS):
-                    exec(compile(cell, f"cell {number + 1}", "exec"), module.__dict__)
-            except BaseException as error:  # noqa: BLE001
-                raised = _raised(error)
-        if name not in module.__dict__:
-            return {"missing": name, "raised_before": raised}
-        self.made = module.__dict__[name]
+        if self.module is None:
+            self.module = types.ModuleType("__main__")
+            sys.modules["__main__"] = self.module
+            # In a notebook one may write display(...) and get_ipython().
+            shown, shell = _placeholder("display"), _placeholder("get_ipython")
+            self.module.__dict__.update(display=shown, get_ipython=shell)
+        with _alarm(CELL_SECONDS):
+            exec(compile(code, f"cell {number}", "exec"), self.module.__dict__)
         return {"result": None}
+
+    def do_take(self, name: str) -> dict[str, Any]:
+        """Take the class of a name from the cells that have run."""
+        found = self.module is not None and name in self.module.__dict__
+        self.made = self.module.__dict__[name] if found else None
+        return {"result": None, "found": found}
 
     def do_make(self, key: str, arguments: list[Any], settings: dict[str, Any]) -> dict[str, Any]:
         """Make an object of the class."""
@@ -280,7 +281,7 @@ class _alarm:
             import signal
 
             signal.signal(signal.SIGALRM, self._ring)
-            signal.setitimer(signal.ITIMER_REAL, self.seconds)
+            signal.setitimer(signal.ITIMER_REAL, self.seconds, 0.5)
         except (ImportError, AttributeError):  # Windows: the whole process has its time
             pass
 

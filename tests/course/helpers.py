@@ -4,6 +4,7 @@ import os
 import threading
 from pathlib import Path
 
+import cloudpickle
 import numpy as np
 
 from optlab.course.catalogue import CHECKS
@@ -39,7 +40,7 @@ class InThread(StudentTarget):
     """A student's class behind the same messages, without the start of a process."""
 
     def __init__(self, made):
-        super().__init__({})
+        super().__init__()
         self.made = made
 
     def _start(self):
@@ -60,6 +61,12 @@ class InThread(StudentTarget):
 def quick_check(name, made, **options):
     """Return what `ol.course.check` reports, from a thread."""
     with InThread(made) as target:
+        return judge(CHECKS[name], target, **options)
+
+
+def process_check(name, made, **options):
+    """Return what `ol.course.check` reports: a process for the class, none for the judge."""
+    with StudentTarget(cloudpickle.dumps(made)) as target:
         return judge(CHECKS[name], target, **options)
 
 
