@@ -77,6 +77,17 @@ def entries(name):
     return [(*head.split(" ", 1), body) for head, _, body in found]
 
 
+def changes(body):
+    """Return pairs of old and new text."""
+    pieces = []
+    for line in body.splitlines():
+        if line[:1] in "-+":
+            pieces.append(line[2:])
+        elif line:
+            pieces[-1] += "\n" + line[2:]
+    return list(zip(pieces[::2], pieces[1::2], strict=True))
+
+
 def class_of(text):
     """Return the last class (or function) that a text defines."""
     names = {"np": np}
