@@ -27,6 +27,7 @@ from optlab.course.sessions import (
     Target,
     close,
     first_difference,
+    gives,
     run,
 )
 from optlab.course.students import StudentTarget
@@ -241,17 +242,12 @@ def _explained(
 
     One scenario alone is evidence where it is the first: all its settings were given.
     """
+    compared = scenarios if every else scenarios[:1]
+    if not every and gives(scenarios[0].run, check.reference({}), found[scenarios[0].name].entries):
+        return None
     for mistake, pieces in mistakes:
         made = check.reference(pieces)
-        if not every:
-            reference = run(scenarios[0].run, Local(check.reference({})))
-            if first_difference(reference.entries, found[scenarios[0].name].entries) is None:
-                return None
-        compared = scenarios if every else scenarios[:1]
-        if all(
-            first_difference(run(s.run, Local(made)).entries, found[s.name].entries) is None
-            for s in compared
-        ):
+        if all(gives(s.run, made, found[s.name].entries) for s in compared):
             return _Finding(mistake, term=check.terms.get(next(iter(pieces)), ""))
     return None
 
@@ -295,10 +291,7 @@ def _two_mistakes(
     """Return the first of two mistakes that together give the numbers of some scenarios."""
     for (mistake, pieces), (other, more) in _pairs(check.mistakes):
         made = check.reference({**pieces, **more})
-        if all(
-            first_difference(run(s.run, Local(made)).entries, found[s.name].entries) is None
-            for s in scenarios
-        ):
+        if all(gives(s.run, made, found[s.name].entries) for s in scenarios):
             both = "" if mistake == other else f"There is a second one: {MESSAGES[other]}"
             return _Finding(mistake, both, check.terms.get(next(iter(pieces)), ""))
     return None

@@ -161,11 +161,14 @@ class Session:
         What the calls gave, in order.
     changed : str
         The first call after which one of its arguments was another, in words; or empty.
+    expected : list of Entry, optional
+        Entries to compare with; the session stops at the first one that differs.
     """
 
     target: Target
     entries: list[Entry] = field(default_factory=list)
     changed: str = ""
+    expected: list[Entry] | None = None
     calls: list[tuple[str, list[Any], Any]] = field(default_factory=list)
 
     def give(self, name: str, thing: Any) -> dict[str, str]:
@@ -213,7 +216,7 @@ class Session:
             self._stop(Entry(label, None, failed.mistake, failed.detail))
         values = value if isinstance(value, list) else [value]
         self.calls.append((label, list(arguments), copied(value)))
-        self.entries.append(Entry(label, copied(values)))
+        self._enter(Entry(label, copied(values)))
         return copied(value)
 
     def get(self, key: str, attribute: str, *, like: Any, label: str = "") -> Any:
@@ -226,7 +229,7 @@ class Session:
             self._stop(Entry(label, None, failed.mistake, failed.detail))
         values = value if isinstance(value, list) else [value]
         self.calls.append((label, [], copied(value)))
-        self.entries.append(Entry(label, copied(values)))
+        self._enter(Entry(label, copied(values)))
         return copied(value)
 
     def overwrite(self, *values: Any) -> None:
@@ -241,7 +244,14 @@ class Session:
     def note(self, label: str, *values: Any) -> None:
         """Note numbers that the check itself has counted."""
         numbers = [np.asarray(value, dtype=float) for value in values]
-        self.entries.append(Entry(label, numbers, counted=True))
+        self._enter(Entry(label, numbers, counted=True))
+
+    def _enter(self, entry: Entry) -> None:
+        self.entries.append(entry)
+        if self.expected is not None:
+            place = len(self.entries)
+            if first_difference(self.expected[place - 1 : place], [entry]) is not None:
+                raise Stopped(entry.label)
 
     def _stop(self, entry: Entry) -> None:
         self.entries.append(entry)
@@ -367,10 +377,17 @@ def close(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return result
 
 
-def run(scenario: Callable[[Session], None], target: Target) -> Session:
-    """Run a scenario to its end, or to the call that stops it."""
-    session = Session(target)
+def run(
+    scenario: Callable[[Session], None], target: Target, expected: list[Entry] | None = None
+) -> Session:
+    """Run a scenario to its end, to the call that stops it, or to the first difference."""
+    session = Session(target, expected=expected)
     target.given.clear()
     with suppress(Stopped):
         scenario(session)
     return session
+
+
+def gives(scenario: Callable[[Session], None], made: Any, entries: list[Entry]) -> bool:
+    """Return whether a class of ours gives these entries."""
+    return first_difference(run(scenario, Local(made), entries).entries, entries) is None

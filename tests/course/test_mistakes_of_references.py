@@ -8,7 +8,12 @@ from optlab.course.judging import judge
 from optlab.course.sessions import Local, run
 
 
-@pytest.mark.parametrize("name", [name for name in CHECKS if name != "adam"])  # adamw has all of it
+#: Checks with many mistakes; Adam's are all among AdamW's.
+LONG = {"adamw": pytest.mark.slow}
+NAMES = [pytest.param(name, marks=LONG.get(name, ())) for name in CHECKS if name != "adam"]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_each_mistake_of_a_check_is_named(name):
     check = CHECKS[name]
     for mistake, pieces in check.mistakes:
