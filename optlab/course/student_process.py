@@ -393,16 +393,15 @@ def _close_off() -> None:
     import sysconfig
     import types
 
-    paths = sysconfig.get_paths()
-    allowed = {paths["stdlib"], paths["platstdlib"], os.path.dirname(os.path.dirname(os.__file__))}
-    packages = {os.path.dirname(sys.modules[name].__file__ or "") for name in ("numpy",)}
-    if "cloudpickle" in sys.modules:
-        packages.add(os.path.dirname(sys.modules["cloudpickle"].__file__ or ""))
-    stdlib = os.path.dirname(os.__file__)
-    readable = tuple(
-        os.path.join(p, "") for p in sorted({stdlib, *allowed} - {""}) if "python" in p
-    )
-    numeric = tuple(os.path.join(p, "") for p in sorted(packages))
+    standard = {sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib")}
+    standard.add(os.path.dirname(os.__file__))
+    packages = {
+        os.path.dirname(sys.modules[name].__file__ or os.__file__)
+        for name in ("numpy", "cloudpickle")
+        if name in sys.modules
+    }
+    readable = tuple(os.path.join(path, "") for path in sorted(standard))
+    numeric = tuple(os.path.join(path, "") for path in sorted(packages))
 
     def make(readable: tuple[str, ...], numeric: tuple[str, ...]) -> Any:
         def hook(event: str, arguments: Any) -> None:

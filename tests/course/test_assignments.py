@@ -70,6 +70,7 @@ def test_an_assignment_is_in_nbgrader_s_format(name):
             assert one.name in names()
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ASSIGNMENTS)
 def test_the_races_of_an_assignment_run(name):

@@ -7,7 +7,6 @@ from optlab.course.catalogue import CHECKS
 from optlab.course.judging import judge
 from optlab.course.sessions import Local, run
 
-
 #: Checks with many mistakes; Adam's are all among AdamW's.
 LONG = {"adamw": pytest.mark.slow}
 NAMES = [pytest.param(name, marks=LONG.get(name, ())) for name in CHECKS if name != "adam"]
