@@ -93,6 +93,19 @@ def _parser() -> argparse.ArgumentParser:
         "names", nargs="*", metavar="name", help="a function: tanh, np.linalg.svd, getitem, '@'"
     )
     rules.set_defaults(run=_rules)
+
+    course = commands.add_parser("course", help="lay out a course for nbgrader; list the checks")
+    course_commands = course.add_subparsers(title="commands", required=True, metavar="command")
+    new = course_commands.add_parser(
+        "new", help="make a folder with assignments, in which nbgrader's commands work"
+    )
+    new.add_argument("directory", type=Path, help="a new folder, such as optimizers-2026")
+    new.add_argument(
+        "--id", default="", help="nbgrader's name of the course (default: the folder's)"
+    )
+    new.set_defaults(run=_course_new)
+    checks = course_commands.add_parser("checks", help="list the checks of students' classes")
+    checks.set_defaults(run=_course_checks)
     return parser
 
 
@@ -154,6 +167,40 @@ def _rules(chosen: argparse.Namespace) -> int:
     if unknown:
         raise Trouble("; ".join(unknown) + " (`optlab rules` lists all.)")
     return 0
+
+
+def _course_new(chosen: argparse.Namespace) -> int:
+    from optlab.course.layout import new_course
+
+    try:
+        written = new_course(chosen.directory, packaged_assignments(), chosen.id)
+    except OSError as error:
+        raise Trouble(f"{error}. Choose another folder") from None
+    for path in written:
+        print(f"Wrote {path}")
+    first = next((path.stem for path in written if path.suffix == ".ipynb"), "NAME")
+    print(
+        f"\nNext, in {written[0].parent}:\n\n"
+        f"    nbgrader generate_assignment {first}    # the students' version, in release/\n"
+        f"    nbgrader autograde {first}              # what lies in submitted/STUDENT/{first}/\n"
+        f"    nbgrader generate_feedback {first}\n"
+        "    nbgrader export                        # grades.csv\n"
+    )
+    return 0
+
+
+def _course_checks(chosen: argparse.Namespace) -> int:
+    from optlab.course import names
+
+    for name, signature in names().items():
+        print(f"{name:<{max(map(len, names()))}}  {signature}")
+    return 0
+
+
+def packaged_assignments() -> dict[str, Path]:
+    """Return the notebooks of the course's assignments, by name."""
+    folder = packaged_notebook().parent / "course"
+    return {path.stem: path for path in sorted(folder.glob("*.ipynb"))}
 
 
 def _lab(chosen: argparse.Namespace) -> int:

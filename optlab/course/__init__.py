@@ -19,9 +19,10 @@ is bounded everywhere.
 
 from optlab.backend.namespaces import set_module as _set_module
 from optlab.course.checking import check, names
+from optlab.course.racing import racer
 from optlab.course.report import Difference, Report
 
-__all__ = ["Difference", "Report", "check", "names"]
+__all__ = ["Difference", "Report", "check", "names", "racer"]
 
 _set_module(__name__)
 

@@ -26,6 +26,7 @@ class LookAhead(Steps):
         self.count = 0
         self.slow: Arrays | None = None
         self.kept: Any = None
+        self.sums: list[Any] = []
 
     def step(self, params: Arrays, grads: Arrays) -> Arrays:
         """Return the parameters after a step of the inner optimizer, or the slow weights."""
@@ -103,6 +104,12 @@ def _synchronized_first(self: LookAhead, params: Arrays) -> Arrays:
     return params
 
 
+def _accumulated(self: LookAhead, params: Arrays, grads: Arrays) -> Arrays:
+    self.sums = [s + g for s, g in zip(self.sums or [0.0] * len(grads), grads, strict=True)]
+    moved: Arrays = self.inner.step(params, self.sums)
+    return moved
+
+
 def _never(self: LookAhead) -> bool:
     return False
 
@@ -115,12 +122,14 @@ LOOKAHEAD: list[Mistake] = [
     ("early_synchronisation", {"due": lambda self: (self.count - 1) % self.k == 0}),
     ("early_synchronisation", {"due": lambda self: (self.count + 1) % self.k == 0}),
     ("early_synchronisation", {"due": lambda self: self.count % max(self.k - 1, 1) == 0}),
+    ("early_synchronisation", {"due": lambda self: True}),
     ("slow_weights_not_started", {"started": _zeros}),
     ("slow_weights_not_started", {"started": lambda self, params, fast: fast}),
     (
         "slow_weights_not_started",
         {"slow_before": _first_at_synchronization, "started": lambda self, params, fast: fast},
     ),
+    ("slow_weights_not_started", {"slow_before": _first_at_synchronization}),
     ("fast_not_reset", {"returned": lambda self, mixed, fast: fast}),
     (
         "fast_not_reset",
@@ -136,6 +145,7 @@ LOOKAHEAD: list[Mistake] = [
     ("wrong_sign", {"mixed": lambda self, s, f, p: s - self.alpha * (f - s)}),
     ("wrong_sign", {"inner_step": lambda self, p, g: self.inner.step(p, [-x for x in g])}),
     ("state_not_kept", {"slow_before": lambda self, params: params}),
+    ("gradient_accumulated", {"inner_step": _accumulated}),
     ("state_not_kept", {"slow_after": lambda self, slow, mixed: slow}),
     ("gradient_twice", {"inner_step": _twice}),
     ("gradient_twice", {"inner_step": lambda self, p, g: self.inner.step(p, [2 * x for x in g])}),

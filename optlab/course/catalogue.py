@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import difflib
 
+from optlab.course.gradient_checks import GRADIENTS
+from optlab.course.instrument_checks import INSTRUMENTS
 from optlab.course.optimizer_checks import OPTIMIZERS
 from optlab.course.plan import Check
 
-CHECKS: dict[str, Check] = {check.name: check for check in [*OPTIMIZERS]}
+CHECKS: dict[str, Check] = {check.name: check for check in [*GRADIENTS, *OPTIMIZERS, *INSTRUMENTS]}
 
 
 def find(name: str) -> Check:

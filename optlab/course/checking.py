@@ -16,6 +16,8 @@ from optlab.course.report import Report
 
 #: A cell has 30 seconds in nbgrader; a check answers well before.
 SECONDS = 19.0
+#: Where the class is made from the cells of a notebook, outside of any cell.
+CELLS_SECONDS = 55.0
 
 
 def check(name: str, student_class: Any, *, seed: int = 0, hidden: bool = False) -> Report:
@@ -142,7 +144,7 @@ def in_another_process(
             [sys.executable, "-I", judge_process.__file__, json.dumps(paths)],
             input=json.dumps(request).encode() + b"\n" + pickled,
             capture_output=True,
-            timeout=SECONDS,
+            timeout=SECONDS if load.get("cells") is None else CELLS_SECONDS,
             check=False,
         )
     except subprocess.TimeoutExpired:

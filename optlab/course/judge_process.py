@@ -14,11 +14,7 @@ def main() -> None:
 
     request = json.loads(sys.stdin.buffer.readline())
     pickled = sys.stdin.buffer.read()
-    if request["cells"] is None:
-        load = {"do": "load", "with": {"pickled": pickled}}
-    else:
-        load = {"do": "cells", "with": {"cells": request["cells"], "name": request["class_name"]}}
-    with StudentTarget(load) as target:
+    with StudentTarget(pickled, request["cells"], request["class_name"] or "") as target:
         report = judge(find(request["name"]), target, request["seed"], request["hidden"])
     sys.stdout.write(json.dumps(report.to_dict()))
 

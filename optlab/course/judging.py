@@ -27,6 +27,7 @@ from optlab.course.sessions import (
     Target,
     close,
     first_difference,
+    gives,
     run,
 )
 from optlab.course.students import StudentTarget
@@ -111,6 +112,7 @@ class _Beside:
     def __init__(self, target: Target) -> None:
         self.target = target
         self.given = target.given
+        self.made: set[str] = set()
 
     def make(self, key: str, arguments: list[Any], settings: dict[str, Any]) -> None:
         self.target.make(key, arguments, settings)
@@ -119,9 +121,12 @@ class _Beside:
             [self._other(value) for value in arguments],
             {name: self._other(value) for name, value in settings.items()},
         )
+        self.made.add("other " + key)
 
     def _other(self, value: Any) -> Any:
         """Return what stands for a copy of what the check gives: its state is the object's own."""
+        if isinstance(value, list):
+            return [self._other(item) for item in value]
         if not (isinstance(value, dict) and "given" in value):
             return value
         name = value["given"]
@@ -129,11 +134,13 @@ class _Beside:
         return {"given": "other " + name}
 
     def call(self, key: str, method: str, arguments: list[Any], keep: str | None) -> Any:
-        reply = self.target.call(key, method, arguments, keep)
-        if key and keep is None:
+        if key and keep is None and ("other " + key) in self.made:
             others = [_negative(value) for value in arguments]
             self.target.call("other " + key, method, others, None)
-        return reply
+        return self.target.call(key, method, arguments, keep)
+
+    def overwrite(self, values: list[Any]) -> None:
+        self.target.overwrite(values)
 
     def get(self, key: str, attribute: str) -> Any:
         return self.target.get(key, attribute)
@@ -141,7 +148,7 @@ class _Beside:
 
 def _negative(value: Any) -> Any:
     if isinstance(value, np.ndarray):
-        return 0.5 - value
+        return np.asarray(0.5 - value)
     return [_negative(item) for item in value] if isinstance(value, list) else value
 
 
@@ -185,12 +192,22 @@ def _finding(
             _explained(check, scenarios, found, check.mistakes, every=False) if earlier else None
         )
         return named or _Finding(entry.mistake, f"{entry.label}: {entry.detail}.")
+    if all(_only_counts_differ(references[s.name], found[s.name]) for s in scenarios):
+        return _Finding("nothing_recomputed")
     return (
         _explained(check, scenarios, found, check.mistakes, every=True)
         or _ignored(scenarios, references, found)
         or _explained(check, scenarios, found, check.mistakes, every=False)
-        or _two_mistakes(check, scenarios, found)
+        or _two_mistakes(check, scenarios[:1] if first in wrong else scenarios, found)
         or _Finding(None, FLOAT32 if _nearly(references, found) else "")
+    )
+
+
+def _only_counts_differ(reference: Session, found: Session) -> bool:
+    """Return whether all results are right, and what the check has counted is not."""
+    pairs = list(zip(reference.entries, found.entries, strict=False))
+    return len(found.entries) == len(reference.entries) and all(
+        first_difference([a], [b]) is None or a.counted for a, b in pairs
     )
 
 
@@ -225,17 +242,12 @@ def _explained(
 
     One scenario alone is evidence where it is the first: all its settings were given.
     """
+    compared = scenarios if every else scenarios[:1]
+    if not every and gives(scenarios[0].run, check.reference({}), found[scenarios[0].name].entries):
+        return None
     for mistake, pieces in mistakes:
         made = check.reference(pieces)
-        if not every:
-            reference = run(scenarios[0].run, Local(check.reference({})))
-            if first_difference(reference.entries, found[scenarios[0].name].entries) is None:
-                return None
-        compared = scenarios if every else scenarios[:1]
-        if all(
-            first_difference(run(s.run, Local(made)).entries, found[s.name].entries) is None
-            for s in compared
-        ):
+        if all(gives(s.run, made, found[s.name].entries) for s in compared):
             return _Finding(mistake, term=check.terms.get(next(iter(pieces)), ""))
     return None
 
@@ -276,11 +288,10 @@ def _alike(one: Session, other: Session) -> bool:
 def _two_mistakes(
     check: Check, scenarios: list[Scenario], found: dict[str, Session]
 ) -> _Finding | None:
-    """Return the first of two mistakes that together give the numbers of the first scenario."""
-    seen = found[scenarios[0].name].entries
+    """Return the first of two mistakes that together give the numbers of some scenarios."""
     for (mistake, pieces), (other, more) in _pairs(check.mistakes):
         made = check.reference({**pieces, **more})
-        if first_difference(run(scenarios[0].run, Local(made)).entries, seen) is None:
+        if all(gives(s.run, made, found[s.name].entries) for s in scenarios):
             both = "" if mistake == other else f"There is a second one: {MESSAGES[other]}"
             return _Finding(mistake, both, check.terms.get(next(iter(pieces)), ""))
     return None

@@ -107,6 +107,34 @@ MESSAGES: dict[str, str] = {
         "An average is taken of other numbers, or with other weights, than in the formula. Try it "
         "with constant numbers: what should the average of them be?"
     ),
+    "gradient_overwritten": (
+        "A number that is used in two places has the gradient of one of them alone. Every path "
+        "from it to the result has a part in its gradient."
+    ),
+    "wrong_order": (
+        "A gradient is passed on before it is complete, or to another place than it belongs to. "
+        "Which numbers must have had their turn before this one?"
+    ),
+    "wrong_rule": (
+        "The derivative of one operation is another than the formula gives. Compare it with a "
+        "difference quotient: (f(x + h) - f(x)) / h with a small h."
+    ),
+    "reference_kept": (
+        "What was recorded has changed since. The arrays belong to the caller, who goes on writing "
+        "into them: is it these that you keep, or what they were?"
+    ),
+    "nothing_recomputed": (
+        "The functions are not run again as often as they should be in the backward pass: either "
+        "the values between the ends of segments are kept, or too much is computed twice."
+    ),
+    "not_normalized": (
+        "A length is another than it should be. What is the norm of the vector before the product, "
+        "and of each filter of the result?"
+    ),
+    "bias_moved": (
+        "Parameters without filters (biases) have no norm to be scaled to; in the landscape they "
+        "stay where they are."
+    ),
     "raises": "Your class could not be called to the end.",
     "wrong_shape": "The result has another form than the one that is asked for.",
     "too_slow": (

@@ -43,7 +43,8 @@ class Moments(Steps):
         u = self.piece(
             "quotient", self.piece("first_corrected", m, t), self.piece("second_corrected", v, t)
         )
-        return self.piece("moved", self.piece("decayed", p), u)  # fmt: skip
+        new = self.piece("moved", self.piece("decayed", p), u)
+        return self.piece("after", new, g)
 
     def count_parameter(self) -> None:
         """Do what is done once a parameter."""
@@ -79,6 +80,10 @@ class Moments(Steps):
     def moved(self, p: Any, u: Any) -> Any:
         """Return a parameter moved along a direction."""
         return p - self.learning_rate * u
+
+    def after(self, p: Any, g: np.ndarray) -> Any:
+        """Return a parameter after what a faulty update does at last."""
+        return p
 
 
 def _inside(self: Moments, m: Any, v: Any) -> Any:
@@ -125,6 +130,19 @@ def _count(self: Moments) -> None:
     self.count += 1
 
 
+def _first_twice(self: Moments, m: Any, g: np.ndarray) -> Any:
+    return self.first(self.first(m, g), g)
+
+
+def _second_twice(self: Moments, v: Any, g: np.ndarray) -> Any:
+    return self.second(self.second(v, g), g)
+
+
+def _at_rate(rate: float) -> dict[str, Callable[..., Any]]:
+    """Return the piece that moves by a rate of its own."""
+    return {"moved": lambda self, p, u: p - rate * u}
+
+
 #: Mistakes of the second moment, of the update and of the state, which all three rules share.
 SECOND_MOMENT: list[Mistake] = [
     ("state_not_kept", {"begin": _forget}),
@@ -152,7 +170,13 @@ SECOND_MOMENT: list[Mistake] = [
         "hidden_broadcast",
         {"second": lambda self, v, g: self.beta2 * v + (1 - self.beta2) * (g * g).sum()},
     ),
-    ("rate_ignored", {"moved": lambda self, p, u: p - u}),
+    (
+        "hidden_broadcast",
+        {"second": lambda self, v, g: self.beta2 * v + (1 - self.beta2) * (g * g).max()},
+    ),
+    ("gradient_twice", {"second": _second_twice}),
+    ("gradient_twice", {"after": lambda self, p, g: p - self.learning_rate * g}),
+    *(("rate_ignored", _at_rate(rate)) for rate in (1.0, 0.1, 0.01, 0.001)),
 ]  # fmt: skip
 
 RMSPROP: list[Mistake] = [
@@ -266,6 +290,8 @@ ADAM: list[Mistake] = [
             "second": lambda self, v, g: v + (1 - self.beta2) * g * g,
         },
     ),
+    ("gradient_twice", {"first": _first_twice}),
+    ("gradient_twice", {"first": _first_twice, "second": _second_twice}),
     ("gradient_twice", {"first": lambda self, m, g: self.beta1 * m + 2 * (1 - self.beta1) * g}),
     *SECOND_MOMENT,
 ]  # fmt: skip
@@ -286,6 +312,13 @@ ADAMW: list[Mistake] = [
         },
     ),
     ("decay_without_rate", {"decayed": lambda self, p: p * (1 - self.weight_decay)}),
+    (
+        "decay_without_rate",
+        {
+            "decayed": lambda self, p: p,
+            "after": lambda self, p, g: p * (1 - self.weight_decay),
+        },
+    ),
     (
         "wrong_sign",
         {"decayed": lambda self, p: p * (1 + self.learning_rate * self.weight_decay)},

@@ -207,6 +207,7 @@ TERMS = {
     "velocity": "the velocity",
     "direction": "the direction of the step",
     "moved": "the step",
+    "after": "the step",
     "first": "the first moment",
     "second": "the second moment",
     "first_corrected": "the corrected first moment",

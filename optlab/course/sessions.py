@@ -44,12 +44,15 @@ class Entry:
         The result, an array for each parameter; None where the call failed.
     mistake, detail : str
         Why there is none.
+    counted : bool
+        Whether these are numbers that the check has counted, and no result.
     """
 
     label: str
     values: list[np.ndarray] | None = None
     mistake: str = ""
     detail: str = ""
+    counted: bool = False
 
 
 @dataclass
@@ -72,6 +75,9 @@ class Target(Protocol):
     def call(self, key: str, method: str, arguments: list[Any], keep: str | None) -> Reply:
         """Call a method of an object; without a key, a function of the class itself."""
 
+    def overwrite(self, values: list[Any]) -> None:
+        """Write other numbers into the arrays of the last call, as their owner may do."""
+
     def get(self, key: str, attribute: str) -> Reply:
         """Read an attribute."""
 
@@ -83,6 +89,7 @@ class Local:
         self.made = made
         self.given: dict[str, Any] = {}
         self.objects: dict[str, Any] = {}
+        self.last: list[Any] = []
 
     def make(self, key: str, arguments: list[Any], settings: dict[str, Any]) -> None:
         """Make an object of the class under a key."""
@@ -94,7 +101,7 @@ class Local:
     def call(self, key: str, method: str, arguments: list[Any], keep: str | None) -> Reply:
         """Call a method of an object; without a key, a function of the class itself."""
         target = self.objects[key] if key else self.made
-        values = [self._given(value) for value in arguments]
+        values = self.last = [self._given(value) for value in arguments]
         try:
             with np.errstate(all="ignore"):  # a mutant may divide by zero: that is its mistake
                 result = getattr(target, method)(*values)
@@ -105,6 +112,12 @@ class Local:
             return Reply(None)
         return Reply(result, kind=type(result).__name__)
 
+    def overwrite(self, values: list[Any]) -> None:
+        """Write other numbers into the arrays of the last call."""
+        for kept, now in zip(self.last, values, strict=True):
+            for old, new in zip(kept, now, strict=True) if isinstance(kept, list) else ():
+                old[...] = new
+
     def get(self, key: str, attribute: str) -> Reply:
         """Read an attribute."""
         return Reply(getattr(self.objects[key], attribute))
@@ -114,16 +127,16 @@ class Local:
             return self.objects[value["object"]]
         if isinstance(value, dict) and "given" in value:
             return self.given[value["given"]]
-        return copied(value)
+        return [self._given(item) for item in value] if isinstance(value, list) else copied(value)
 
 
 def copied(value: Any) -> Any:
     """Return nested lists of arrays with arrays of their own."""
     if isinstance(value, np.ndarray):
         return value.copy()
-    if isinstance(value, (list, tuple)):
-        return [copied(item) for item in value]
-    return value
+    if isinstance(value, tuple):
+        return value
+    return [copied(item) for item in value] if isinstance(value, list) else value
 
 
 def an_object(key: str) -> dict[str, str]:
@@ -148,12 +161,15 @@ class Session:
         What the calls gave, in order.
     changed : str
         The first call after which one of its arguments was another, in words; or empty.
+    expected : list of Entry, optional
+        Entries to compare with; the session stops at the first one that differs.
     """
 
     target: Target
     entries: list[Entry] = field(default_factory=list)
     changed: str = ""
-    calls: list[tuple[str, list[Any], list[np.ndarray] | None]] = field(default_factory=list)
+    expected: list[Entry] | None = None
+    calls: list[tuple[str, list[Any], Any]] = field(default_factory=list)
 
     def give(self, name: str, thing: Any) -> dict[str, str]:
         """Offer a function of the check to the class; return what stands for it in calls."""
@@ -175,13 +191,12 @@ class Session:
         like: Any = None,
         keep: str | None = None,
         label: str = "",
-        unseen: bool = False,
     ) -> Any:
         """Call a method and note its result.
 
-        `like` has the arrays (a list, or one array) whose shapes the result must have; without it
-        nothing is asked of the result. `keep` names the result as a further object. What is
-        `unseen` is no entry of its own.
+        `like` has the arrays (a list, or one array) whose shapes the result must have, or is `...`
+        for an array of any shape; without it nothing is asked of the result. `keep` names the
+        result as a further object.
         """
         label = label or method
         try:
@@ -200,9 +215,8 @@ class Session:
         except Failed as failed:
             self._stop(Entry(label, None, failed.mistake, failed.detail))
         values = value if isinstance(value, list) else [value]
-        self.calls.append((label, list(arguments), copied(values)))
-        if not unseen:
-            self.entries.append(Entry(label, copied(values)))
+        self.calls.append((label, list(arguments), copied(value)))
+        self._enter(Entry(label, copied(values)))
         return copied(value)
 
     def get(self, key: str, attribute: str, *, like: Any, label: str = "") -> Any:
@@ -214,13 +228,30 @@ class Session:
         except Failed as failed:
             self._stop(Entry(label, None, failed.mistake, failed.detail))
         values = value if isinstance(value, list) else [value]
-        self.calls.append((label, [], copied(values)))
-        self.entries.append(Entry(label, copied(values)))
+        self.calls.append((label, [], copied(value)))
+        self._enter(Entry(label, copied(values)))
         return copied(value)
+
+    def overwrite(self, *values: Any) -> None:
+        """Write other numbers into the arrays of the last call: they belong to the caller."""
+        try:
+            self.target.overwrite(list(values))
+        except Failed as failed:
+            self._stop(Entry("the next call", None, failed.mistake, failed.detail))
+        label, _, result = self.calls[-1]
+        self.calls[-1] = (label, [], result)
 
     def note(self, label: str, *values: Any) -> None:
         """Note numbers that the check itself has counted."""
-        self.entries.append(Entry(label, [np.asarray(value, dtype=float) for value in values]))
+        numbers = [np.asarray(value, dtype=float) for value in values]
+        self._enter(Entry(label, numbers, counted=True))
+
+    def _enter(self, entry: Entry) -> None:
+        self.entries.append(entry)
+        if self.expected is not None:
+            place = len(self.entries)
+            if first_difference(self.expected[place - 1 : place], [entry]) is not None:
+                raise Stopped(entry.label)
 
     def _stop(self, entry: Entry) -> None:
         self.entries.append(entry)
@@ -236,15 +267,18 @@ class Session:
                 for value, after in zip(arguments, now, strict=False)
                 if _is_numeric(value)
             ]
-            if result is not None and result_now is not None:
-                whole = result_now if isinstance(result_now, list) else [result_now]
-                kept.append(same(result, whole))
+            if isinstance(result, list):
+                kept.append(same(result, result_now))
+            elif result is not None and result_now is not None:
+                kept.append(same(result, np.asarray(result_now, dtype=float)))
             if not all(kept):
                 self.changed = f"{label} (later on)"
 
 
 def _is_numeric(value: Any) -> bool:
-    return isinstance(value, (np.ndarray, list))
+    if isinstance(value, list):
+        return all(isinstance(item, np.ndarray) for item in value)
+    return isinstance(value, np.ndarray)
 
 
 def same(one: Any, other: Any) -> bool:
@@ -262,6 +296,8 @@ def same(one: Any, other: Any) -> bool:
 def shaped(reply: Reply, like: Any) -> Any:
     """Return a result as arrays of the shapes that are asked for, or raise `Failed`."""
     value = reply.value
+    if like is ...:
+        return _array(value, None, "the result")
     if not isinstance(like, list):
         return _array(value, np.asarray(like).shape, "the result")
     if not isinstance(value, (list, tuple)):
@@ -284,14 +320,16 @@ def shaped(reply: Reply, like: Any) -> Any:
     return arrays
 
 
-def _array(value: Any, shape: tuple[int, ...], name: str) -> np.ndarray:
+def _array(value: Any, shape: tuple[int, ...] | None, name: str) -> np.ndarray:
     try:
         array = np.array(value, dtype=float)
     except (TypeError, ValueError):
         raise Failed(
-            "wrong_shape", f"{name} should be an array of shape {shape}; {_word(value)} came"
+            "wrong_shape",
+            f"{name} should be an array of {f'shape {shape}' if shape else 'numbers'}; "
+            f"{_word(value)} came",
         ) from None
-    if array.shape == shape:
+    if shape is None or array.shape == shape:
         return array
     broadcast = (
         len(array.shape) >= len(shape)
@@ -339,10 +377,17 @@ def close(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return result
 
 
-def run(scenario: Callable[[Session], None], target: Target) -> Session:
-    """Run a scenario to its end, or to the call that stops it."""
-    session = Session(target)
+def run(
+    scenario: Callable[[Session], None], target: Target, expected: list[Entry] | None = None
+) -> Session:
+    """Run a scenario to its end, to the call that stops it, or to the first difference."""
+    session = Session(target, expected=expected)
     target.given.clear()
     with suppress(Stopped):
         scenario(session)
     return session
+
+
+def gives(scenario: Callable[[Session], None], made: Any, entries: list[Entry]) -> bool:
+    """Return whether a class of ours gives these entries."""
+    return first_difference(run(scenario, Local(made), entries).entries, entries) is None

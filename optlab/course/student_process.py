@@ -74,7 +74,8 @@ def _described(value: Any, buffers: list[bytes]) -> Any:
     if isinstance(value, dict):
         return {"dict": [[str(key), _described(item, buffers)] for key, item in value.items()]}
     if isinstance(value, (list, tuple)):
-        return [_described(item, buffers) for item in value]
+        items = [_described(item, buffers) for item in value]
+        return {"tuple": items} if isinstance(value, tuple) else items
     if type(value) in (int, float) and abs(value) < 2**53:  # a NumPy number is an array
         return value
     try:
@@ -103,6 +104,8 @@ def _restored(described: Any, data: bytes) -> Any:
             return part
         if "dict" in part:
             return {key: restore(item) for key, item in part["dict"]}
+        if "tuple" in part:
+            return tuple(restore(item) for item in part["tuple"])
         if "bytes" in part:
             length = int(part["bytes"])
             place += length
@@ -142,6 +145,7 @@ class Student:
     def __init__(self, requests: IO[bytes], replies: IO[bytes]) -> None:
         self.requests, self.replies = requests, replies
         self.made: Any = None
+        self.module: Any = None
         self.objects: dict[str, Any] = {}
         self.seen: list[Any] = []
 
@@ -167,25 +171,25 @@ class Student:
         self.made = pickle.loads(pickled)
         return {"result": None}
 
-    def do_cells(self, cells: list[str], name: str) -> dict[str, Any]:
-        """Run the cells of a notebook; what one of them raises does not stop the next."""
+    def do_cell(self, code: str, number: int) -> dict[str, Any]:
+        """Run a cell of a notebook in the module that all its cells share."""
         import types
 
-        module = types.ModuleType("__main__")
-        sys.modules["__main__"] = module
-        # In a notebook one may write display(...) and get_ipython().
-        module.__dict__.update(display=_placeholder("display"), get_ipython=_placeholder("ipython"))
-        raised = None
-        for number, cell in enumerate(cells):
-            try:
-                with _alarm(CELL_SECONDS):
-                    exec(compile(cell, f"cell {number + 1}", "exec"), module.__dict__)
-            except BaseException as error:  # noqa: BLE001
-                raised = _raised(error)
-        if name not in module.__dict__:
-            return {"missing": name, "raised_before": raised}
-        self.made = module.__dict__[name]
+        if self.module is None:
+            self.module = types.ModuleType("__main__")
+            sys.modules["__main__"] = self.module
+            # In a notebook one may write display(...) and get_ipython().
+            shown, shell = _placeholder("display"), _placeholder("get_ipython")
+            self.module.__dict__.update(display=shown, get_ipython=shell)
+        with _alarm(CELL_SECONDS):
+            exec(compile(code, f"cell {number}", "exec"), self.module.__dict__)
         return {"result": None}
+
+    def do_take(self, name: str) -> dict[str, Any]:
+        """Take the class of a name from the cells that have run."""
+        found = self.module is not None and name in self.module.__dict__
+        self.made = self.module.__dict__[name] if found else None
+        return {"result": None, "found": found}
 
     def do_make(self, key: str, arguments: list[Any], settings: dict[str, Any]) -> dict[str, Any]:
         """Make an object of the class."""
@@ -213,6 +217,14 @@ class Student:
         self.seen.append([[], None])
         return self._replied(getattr(self.objects[key], attribute), [])
 
+    def do_overwrite(self, values: list[Any]) -> dict[str, Any]:
+        """Write other numbers into the arrays of the last call, as their owner may do."""
+        for kept, now in zip(self.seen[-1][0], values, strict=True):
+            for old, new in zip(kept, now, strict=True) if isinstance(kept, list) else ():
+                old[...] = new
+        self.seen[-1][0] = []
+        return {"result": None}
+
     def do_seen(self) -> dict[str, Any]:
         """Return arguments and results of a scenario's calls as they are now, and forget them."""
         seen, self.seen = self.seen, []
@@ -237,7 +249,7 @@ class Student:
             return self.objects[value["object"]]
         if isinstance(value, dict) and "given" in value:
             return Given(self._ask, value["given"])
-        return value
+        return [self._given(item) for item in value] if isinstance(value, list) else value
 
     def _ask(self, name: str, method: str, arguments: tuple[Any, ...]) -> Any:
         send(self.replies, {"ask": name, "method": method, "arguments": list(arguments)})
@@ -280,7 +292,7 @@ class _alarm:
             import signal
 
             signal.signal(signal.SIGALRM, self._ring)
-            signal.setitimer(signal.ITIMER_REAL, self.seconds)
+            signal.setitimer(signal.ITIMER_REAL, self.seconds, 0.5)
         except (ImportError, AttributeError):  # Windows: the whole process has its time
             pass
 
@@ -381,16 +393,15 @@ def _close_off() -> None:
     import sysconfig
     import types
 
-    paths = sysconfig.get_paths()
-    allowed = {paths["stdlib"], paths["platstdlib"], os.path.dirname(os.path.dirname(os.__file__))}
-    packages = {os.path.dirname(sys.modules[name].__file__ or "") for name in ("numpy",)}
-    if "cloudpickle" in sys.modules:
-        packages.add(os.path.dirname(sys.modules["cloudpickle"].__file__ or ""))
-    stdlib = os.path.dirname(os.__file__)
-    readable = tuple(
-        os.path.join(p, "") for p in sorted({stdlib, *allowed} - {""}) if "python" in p
-    )
-    numeric = tuple(os.path.join(p, "") for p in sorted(packages))
+    standard = {sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib")}
+    standard.add(os.path.dirname(os.__file__))
+    packages = {
+        os.path.dirname(sys.modules[name].__file__ or os.__file__)
+        for name in ("numpy", "cloudpickle")
+        if name in sys.modules
+    }
+    readable = tuple(os.path.join(path, "") for path in sorted(standard))
+    numeric = tuple(os.path.join(path, "") for path in sorted(packages))
 
     def make(readable: tuple[str, ...], numeric: tuple[str, ...]) -> Any:
         def hook(event: str, arguments: Any) -> None:

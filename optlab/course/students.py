@@ -23,6 +23,8 @@ from optlab.course.student_process import NoNumbers, receive, send
 
 #: Seconds for the process to start and to load the class; for one scenario; for all of a check.
 START_SECONDS, SCENARIO_SECONDS, CHECK_SECONDS = 8.0, 4.0, 15.0
+#: Seconds for one cell, and for a check, where the class is made from the cells of a notebook.
+CELL_SECONDS, CELLS_CHECK_SECONDS = 6.0, 45.0
 #: The process starts again after it ended, so that what else a class can do is seen.
 MOST_STARTS = 4
 
@@ -39,18 +41,23 @@ class StudentTarget:
 
     Parameters
     ----------
-    load : dict
-        How the class gets there: ``{"do": "load", "with": {"pickled": bytes}}``, or cells and a
-        name.
+    pickled : bytes
+        The class as cloudpickle's bytes; or
+    cells, class_name : list of str and str
+        The code of a notebook's cells, and what the class is called there. A cell that raises, or
+        takes too long, is left out; one that ends the process, from the next start on.
     """
 
-    def __init__(self, load: dict[str, Any]) -> None:
-        self.load = load
+    def __init__(
+        self, pickled: bytes = b"", cells: list[str] | None = None, class_name: str = ""
+    ) -> None:
+        self.pickled, self.cells, self.class_name = pickled, cells, class_name
+        self.ending: set[int] = set()
         self.given: dict[str, Any] = {}
         self.starts = 0
         self.slow = 0
         self.process: subprocess.Popen[bytes] | None = None
-        self.end = time.monotonic() + CHECK_SECONDS
+        self.end = time.monotonic() + (CHECK_SECONDS if cells is None else CELLS_CHECK_SECONDS)
         self.ended_by_time = False
 
     def __enter__(self) -> StudentTarget:
@@ -72,7 +79,7 @@ class StudentTarget:
         if self.slow >= 2 or time.monotonic() > self.end:
             raise Failed("too_slow", "no time is left: earlier calls took all of it")
         if self.process is None:
-            if self.starts >= MOST_STARTS:
+            if self.starts >= MOST_STARTS + len(self.ending):
                 raise Failed("raises", "the process has ended too often to start it once more")
             self._start()
         self._clock(SCENARIO_SECONDS)
@@ -101,11 +108,31 @@ class StudentTarget:
         )
         self._timer: Timer | None = None
         self._clock(START_SECONDS)
-        reply = self._ask(self.load["do"], self.load["with"])
-        if "missing" in reply:
-            before = reply["raised_before"]
-            because = f" Before that, a cell raised {_in_words(before)}." if before else ""
-            raise Failed("raises", f"the cells define no {reply['missing']}.{because}")
+        if self.cells is None:
+            self._ask("load", {"pickled": self.pickled})
+        else:
+            self._run_cells(self.cells)
+
+    def _run_cells(self, cells: list[str]) -> None:
+        """Run the cells of a notebook, and take the class; begin anew where one ends all."""
+        raised = ""
+        for number, code in enumerate(cells, 1):
+            if number in self.ending:
+                continue
+            try:
+                self._clock(CELL_SECONDS)
+                self._ask("cell", {"code": code, "number": number})
+            except Failed as failed:
+                raised = raised or f" A cell before raised {failed.detail}."
+                if self.process is None:
+                    self.ending.add(number)
+                    if time.monotonic() > self.end:
+                        raise
+                    self.slow = 0
+                    return self._start()
+        if not self._ask("take", {"name": self.class_name}).get("found"):
+            raise Failed("raises", f"the cells define no {self.class_name}.{raised}")
+        return None
 
     def _clock(self, seconds: float | None) -> None:
         if getattr(self, "_timer", None) is not None:
@@ -198,6 +225,10 @@ class StudentTarget:
             "call", {"key": key, "method": method, "arguments": arguments, "keep": keep}
         )
         return Reply(reply.get("result"), reply.get("after"), str(reply.get("kind", "")))
+
+    def overwrite(self, values: list[Any]) -> None:
+        """Write other numbers into the arrays of the last call."""
+        self._ask("overwrite", {"values": values})
 
     def get(self, key: str, attribute: str) -> Reply:
         """Read an attribute."""

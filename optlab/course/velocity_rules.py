@@ -166,6 +166,13 @@ NESTEROV: list[Mistake] = [
         "nesterov_order",
         {"direction": lambda self, g, v, before: self.momentum * g + (1 - self.momentum) * v},
     ),
+    (
+        "dampened_momentum",
+        {
+            "velocity": lambda self, v, g: self.momentum * v + (1 - self.momentum) * g,
+            "direction": lambda self, g, v, before: (1 - self.momentum) * g + self.momentum * v,
+        },
+    ),
     *(mistake for mistake in MOMENTUM if mistake[1].keys() != {"direction"}),
     ("gradient_twice", {"direction": lambda self, g, v, before: 2 * g + self.momentum * v}),
     ("gradient_twice", {"direction": lambda self, g, v, before: g + v}),

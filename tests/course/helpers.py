@@ -4,6 +4,7 @@ import os
 import threading
 from pathlib import Path
 
+import cloudpickle
 import numpy as np
 
 from optlab.course.catalogue import CHECKS
@@ -39,7 +40,7 @@ class InThread(StudentTarget):
     """A student's class behind the same messages, without the start of a process."""
 
     def __init__(self, made):
-        super().__init__({})
+        super().__init__()
         self.made = made
 
     def _start(self):
@@ -63,11 +64,28 @@ def quick_check(name, made, **options):
         return judge(CHECKS[name], target, **options)
 
 
+def process_check(name, made, **options):
+    """Return what `ol.course.check` reports: a process for the class, none for the judge."""
+    with StudentTarget(cloudpickle.dumps(made)) as target:
+        return judge(CHECKS[name], target, **options)
+
+
 def entries(name):
     """Return check, title and body of the entries of a file of students' classes."""
     text = Path(__file__).with_name(name).read_text(encoding="utf-8")
     found = [entry.partition("\n") for entry in text.split("\n== ")[1:]]
     return [(*head.split(" ", 1), body) for head, _, body in found]
+
+
+def changes(body):
+    """Return pairs of old and new text."""
+    pieces = []
+    for line in body.splitlines():
+        if line[:1] in "-+":
+            pieces.append(line[2:])
+        elif line:
+            pieces[-1] += "\n" + line[2:]
+    return list(zip(pieces[::2], pieces[1::2], strict=True))
 
 
 def class_of(text):

@@ -2,19 +2,7 @@
 
 import pytest
 
-from tests.course.helpers import TEXTS, changed, class_of, entries, quick_check
-
-
-def changes(body):
-    """Return pairs of old and new text."""
-    pieces = []
-    for line in body.splitlines():
-        if line[:1] in "-+":
-            pieces.append(line[2:])
-        elif line:
-            pieces[-1] += "\n" + line[2:]
-    return list(zip(pieces[::2], pieces[1::2], strict=True))
-
+from tests.course.helpers import TEXTS, changed, changes, class_of, entries, quick_check
 
 WRONG = entries("mistakes.txt")
 

@@ -1,0 +1,85 @@
+"""`optlab course new`: a folder in which nbgrader's commands work at once."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from pathlib import Path
+
+CONFIG = '''"""nbgrader's settings for this course; `nbgrader --help-all` explains each."""
+
+from nbconvert.preprocessors import ClearMetadataPreprocessor
+from nbgrader.preprocessors import (
+    AssignLatePenalties, CheckCellMetadata, IgnorePattern, LimitOutput, SaveAutoGrades,
+)
+
+from optlab.course.grading.preprocessors import GradeChecks, RunNotebook
+
+c = get_config()  # noqa: F821
+
+c.CourseDirectory.course_id = {course_id!r}
+
+# Marks are not made in the student's kernel: RunNotebook leaves the cells out that call
+# ol.course.check, and GradeChecks rebuilds the class from the submitted cells in a clean process.
+c.Autograde.autograde_preprocessors = [
+    RunNotebook, GradeChecks, IgnorePattern, ClearMetadataPreprocessor, LimitOutput,
+    SaveAutoGrades, AssignLatePenalties, CheckCellMetadata,
+]
+
+# The numbers of hidden checks are drawn from this. Keep it to yourself.
+c.GradeChecks.secret = {secret!r}
+
+# A cell that a student has deleted comes back, and is graded.
+c.OverwriteCells.add_missing_cells = True
+
+# Seconds for one cell of a submission (a race in the explorer may take a while).
+c.Execute.timeout = 60
+
+c.ClearSolutions.code_stub = {{
+    "python": "# Write your code here.\\nraise NotImplementedError",
+}}
+'''
+
+
+def new_course(
+    directory: str | Path, assignments: dict[str, Path], course_id: str = ""
+) -> list[Path]:
+    """Lay out a course and return the files that were written.
+
+    Parameters
+    ----------
+    directory : str or Path
+        A folder that does not exist yet, or is empty.
+    assignments : dict of str to Path
+        The notebooks of the assignments, by their names.
+    course_id : str
+        nbgrader's name of the course; by default that of the folder.
+
+    Raises
+    ------
+    FileExistsError
+        If there is something in the folder: nobody's course is overwritten.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     [path.name for path in new_course(folder, {})]
+    ['nbgrader_config.py']
+    """
+    folder = Path(directory).expanduser().absolute()
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise FileExistsError(f"{folder} is there already, and not empty")
+    folder.mkdir(parents=True, exist_ok=True)
+    config = folder / "nbgrader_config.py"
+    config.write_text(
+        CONFIG.format(course_id=course_id or folder.name, secret=secrets.token_hex(16)),
+        encoding="utf-8",
+    )
+    written = [config]
+    for name, notebook in assignments.items():
+        place = folder / "source" / name / f"{name}.ipynb"
+        place.parent.mkdir(parents=True)
+        shutil.copyfile(notebook, place)
+        written.append(place)
+    return written

@@ -1,0 +1,191 @@
+"""Marks of submitted notebooks, made outside of the student's kernel."""
+
+import csv
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("nbgrader")
+
+import nbformat
+from nbformat.v4 import new_code_cell, new_notebook, new_output
+
+from optlab import cli
+from optlab.course.grading.cells import AskedCheck, asked_checks, cells_before, plain_python
+from optlab.course.grading.preprocessors import GradeChecks
+from optlab.course.layout import new_course
+from tests.course.helpers import SGD, changed
+
+
+def graded(source, points=4):
+    marks = {"grade": True, "solution": False, "points": points, "grade_id": "g", "locked": True}
+    return new_code_cell(source, metadata={"nbgrader": marks})
+
+
+def points_of(*cells):
+    """Return the points that nbgrader reads from the last cell, and the text of its outputs."""
+    from nbgrader.utils import determine_grade
+
+    notebook = new_notebook(cells=list(cells))
+    GradeChecks(secret="s").preprocess(notebook, {})
+    cell = notebook.cells[-1]
+    return determine_grade(cell)[0], str(cell.outputs)
+
+
+CHECK = 'ol.course.check("sgd", SGD)'
+
+
+def test_a_right_class_gets_all_points():
+    points, said = points_of(
+        new_code_cell("import numpy as np\nimport optlab as ol"),
+        new_code_cell(SGD),
+        graded(CHECK),
+    )
+    assert points == 4
+    assert "all right" in said
+
+
+def test_what_the_kernel_said_is_no_mark():
+    cell = graded(CHECK)
+    cell.outputs = [new_output("execute_result", data={"text/plain": "4"}, execution_count=1)]
+    points, said = points_of(new_code_cell(changed(SGD, ("p - self", "p + self"))), cell)
+    assert points == 0
+    assert "wrong_sign" in said
+
+
+def test_a_cell_that_replaces_the_checker_gets_nothing():
+    cheat = (
+        "import optlab as ol\nol.course.check = lambda *a, **k: 4\nprint('passed')\nclass SGD: pass"
+    )
+    points, said = points_of(new_code_cell(cheat), graded(CHECK))
+    assert points == 0
+    assert "raises" in said
+
+
+def test_a_cell_that_ends_the_process_leaves_the_others_their_points():
+    points, _ = points_of(
+        new_code_cell("%matplotlib inline\nimport optlab as ol\nfigure = ol.explore()"),
+        new_code_cell(SGD),
+        new_code_cell("import os\nos._exit(0)"),
+        new_code_cell("raise SystemExit"),
+        graded(CHECK),
+    )
+    assert points == 4
+
+
+def test_a_class_that_is_not_there_is_said():
+    points, said = points_of(new_code_cell("1 / 0"), graded(CHECK))
+    assert points == 0
+    assert "define no SGD" in said
+    assert "ZeroDivisionError" in said
+
+
+def test_hidden_checks_have_numbers_of_the_course_s_own():
+    wrong = changed(SGD, ("p - self", "p + self"))
+    points, said = points_of(new_code_cell(wrong), graded(CHECK[:-1] + ", seed=1, hidden=True)"))
+    assert points == 0
+    assert "which are not shown" in said
+    assert "expected" not in said
+
+
+def test_checks_are_read_from_cells():
+    assert asked_checks("# Others\n" + CHECK) == [AskedCheck("sgd", "SGD")]
+    assert asked_checks("r = optlab.course.check('adam', A, seed=4, hidden=True)\nr") == [
+        AskedCheck("adam", "A", 4, True)
+    ]
+    assert asked_checks("check('adam', A)") == asked_checks("this is no Python") == []
+
+
+def test_magics_are_left_out():
+    assert plain_python("%%time\nx = 1") == "x = 1"
+    assert plain_python("%%bash\nls") == ""
+    cells = [
+        new_code_cell("!ls\nx = 1"),
+        graded(CHECK),
+        new_code_cell("y = 2"),
+        graded(CHECK),
+    ]
+    assert cells_before(cells, 3) == ["pass\nx = 1", "y = 2"]
+
+
+def test_a_course_is_laid_out_once(tmp_path, capsys):
+    folder = tmp_path / "course"
+    assert cli.main(["course", "new", str(folder)]) == 0
+    assert "nbgrader generate_assignment" in capsys.readouterr().out
+    assert (folder / "nbgrader_config.py").is_file()
+    assignments = {path.name for path in (folder / "source").iterdir()}
+    assert {"03-momentum", "04-adam", "05-averaging"} <= assignments
+    assert cli.main(["course", "new", str(folder)]) == 1
+    assert "not empty" in capsys.readouterr().err
+
+
+def test_the_command_lists_the_checks(capsys):
+    assert cli.main(["course", "checks"]) == 0
+    assert "Adam(learning_rate=0.001, beta1=0.9" in capsys.readouterr().out
+
+
+# nbgrader's own commands.
+
+
+def command(folder, *arguments):
+    done = subprocess.run(
+        [sys.executable, "-m", "nbgrader", *arguments], cwd=folder, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def submit(folder, name, student, solution):
+    """Write a solution into a released assignment, and hand it in."""
+    notebook = nbformat.read(folder / "release" / name / f"{name}.ipynb", 4)
+    [cell] = [c for c in notebook.cells if c.metadata.get("nbgrader", {}).get("solution")]
+    cell.source = solution
+    place = folder / "submitted" / student / name / f"{name}.ipynb"
+    place.parent.mkdir(parents=True)
+    nbformat.write(notebook, place)
+
+
+def assignment(path):
+    """Write the source of an assignment of one class with a visible and a hidden check."""
+    marks = {"grade": False, "solution": True, "grade_id": "sgd", "locked": False}
+    solution = SGD.replace("        return", "        ### BEGIN SOLUTION\n        return")
+    cells = [
+        new_code_cell("import numpy as np\nimport optlab as ol"),
+        new_code_cell(solution + "        ### END SOLUTION\n", metadata={"nbgrader": marks}),
+        graded(CHECK, 2),
+        graded(
+            f"### BEGIN HIDDEN TESTS\n{CHECK[:-1]}, seed=1, hidden=True)\n### END HIDDEN TESTS", 1
+        ),
+    ]
+    for i, cell in enumerate(cells[1:]):
+        cell.metadata["nbgrader"].update(grade_id=f"cell-{i}", schema_version=3, task=False)
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    path.parent.mkdir(parents=True)
+    nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": kernel}), path)
+
+
+@pytest.mark.slow
+def test_nbgrader_s_commands_from_release_to_export(tmp_path):
+    folder, name = tmp_path / "course", "descent"
+    new_course(folder, {})
+    assignment(folder / "source" / name / f"{name}.ipynb")
+    command(folder, "generate_assignment", name)
+    released = (folder / "release" / name / f"{name}.ipynb").read_text()
+    assert "zip(params, grads)" not in released
+    assert "seed=1" not in released
+    submit(folder, name, "right", SGD)
+    cheat = "ol.course.check = lambda *a, **k: 2\nimport os\nos._exit(0)"
+    submit(folder, name, "ends", cheat)
+    submit(folder, name, "ignores", changed(SGD, ("self.lr * g", "0.1 * g")))
+    command(folder, "autograde", name)
+    command(folder, "generate_feedback", name)
+    command(folder, "export")
+    with open(folder / "grades.csv", newline="") as file:
+        scores = {row["student_id"]: float(row["raw_score"]) for row in csv.DictReader(file)}
+    assert scores == {"right": 3, "ends": 0, "ignores": 0}
+    feedback = {
+        student: (folder / "feedback" / student / name / f"{name}.html").read_text("utf-8")
+        for student in scores
+    }
+    assert "rate_ignored" in feedback["ignores"]
+    assert "has ended the kernel" in feedback["ends"]
