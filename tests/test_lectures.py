@@ -40,9 +40,9 @@ def solutions_of(path: Path) -> list[str]:
     return re.findall(r"```python\n(.*?)```", text_of(path, "markdown"), re.DOTALL)
 
 
-def test_there_are_twelve_with_an_appendix_and_their_page_lists_them():
+def test_there_are_twelve_and_two_appendices_and_their_page_lists_them():
     numbers = [path.name.partition("-")[0] for path in LECTURES]
-    assert numbers == [*(f"{n:02}" for n in range(1, 13)), "a1"]
+    assert numbers == [*(f"{n:02}" for n in range(1, 13)), "a1", "a2"]
     page = (ROOT / "notebooks" / "README.md").read_text(encoding="utf-8")
     links = re.findall(r"\]\(([^)]+)\)", page)
     assert [link for link in links if not (ROOT / "notebooks" / link).exists()] == []
