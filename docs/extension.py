@@ -99,7 +99,7 @@ def add_neighbors(app: Any, pagename: str, templatename: str, context: Any, doct
 def lead_back(app: Any, pagename: str, templatename: str, context: Any, doctree: Any) -> None:
     """Mend the links from source code to the reference.
 
-    viewcode takes all names of a file to be documented under one package; where a name is documented
+    viewcode takes all names of a file to be documented under one package; where one is documented
     under another, the link leads to the top of its page.
     """
     if pagename.startswith("_modules/"):
