@@ -42,6 +42,8 @@ def main(arguments: list[str] | None = None) -> int:
     os.environ["IPYTHONDIR"] = str(BUILD / "ipython")  # with the start of docs/kernel.py
     os.environ["OPTLAB_SITE_NOTEBOOKS"] = "off" if chosen.no_notebooks else "cache"
     sources.write(BUILD / "source")
+    # Sphinx writes a page of source code again where the file is newer, not where its links are.
+    shutil.rmtree(chosen.out / "_modules", ignore_errors=True)
     options = ["-W", "--keep-going", "-q", "-b", "html", "-c", str(HERE)]
     places = [BUILD / "doctrees", BUILD / "source", chosen.out]
     status = sphinx([*options, "-d", *map(str, places)])

@@ -82,7 +82,8 @@ def problems(site: Path) -> list[str]:
     site : Path
         The folder of a built site.
     """
-    pages = {path: _Page(path.read_text(encoding="utf-8")) for path in sorted(site.rglob("*.html"))}
+    files = [path for path in sorted(site.rglob("*.html")) if "_static" not in path.parts]
+    pages = {path: _Page(path.read_text(encoding="utf-8")) for path in files}
     found = []
     for path, page in pages.items():
         place = path.relative_to(site).as_posix()

@@ -96,10 +96,25 @@ def add_neighbors(app: Any, pagename: str, templatename: str, context: Any, doct
     ]
 
 
+def lead_back(app: Any, pagename: str, templatename: str, context: Any, doctree: Any) -> None:
+    """Mend the links from source code to the reference.
+
+    viewcode takes all names of a file to be documented under one package; where one is documented
+    under another, the link leads to the top of its page.
+    """
+    if pagename.startswith("_modules/"):
+        context["body"] = re.sub(
+            r'(href="[^"]*reference/api/([\w.]+?)(?:-class)?\.html)#([\w.]+)"',
+            lambda m: m[0] if f"{m[3]}.".startswith(f"{m[2]}.") else f'{m[1]}"',
+            context["body"],
+        )
+
+
 def setup(app: Any) -> dict[str, bool]:
     """Connect everything."""
     app.connect("doctree-resolved", link_names)
     app.connect("autodoc-process-bases", name_bases)
     app.connect("html-page-context", add_neighbors)
+    app.connect("html-page-context", lead_back)
     app.connect("viewcode-follow-imported", defining_module)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

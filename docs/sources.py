@@ -205,6 +205,9 @@ def _thumbnail(path: Path) -> bytes:
         colors = Image.alpha_composite(
             Image.new("RGBA", image.size, "white"), image.convert("RGBA")
         ).convert("RGB")
+    width, height = colors.size
+    tallest = round(width * THUMBNAIL[1] / THUMBNAIL[0])  # of a tall picture, its upper part
+    colors = colors.crop((0, 0, width, min(height, tallest)))
     made = io.BytesIO()
     ImageOps.pad(colors, THUMBNAIL, Image.Resampling.LANCZOS, "white").save(made, "png")
     return made.getvalue()
