@@ -27,6 +27,10 @@ MESSAGES: dict[str, str] = {
         "The weights shrink by the same share at every learning rate. In AdamW the rate scales "
         "the decay too, so that a schedule slows both."
     ),
+    "decay_after_step": (
+        "The weights that decay are those after the step, so that the step itself shrinks as well. "
+        "Which comes first in the formula?"
+    ),
     "wrong_sign": (
         "Something goes up where it should go down, or is added where it should be subtracted. The "
         "gradient points uphill: try one step on x**2 from x = 1."

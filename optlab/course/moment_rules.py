@@ -26,6 +26,7 @@ class Moments(Steps):
         self.epsilon, self.weight_decay = epsilon, weight_decay
         self.pieces = pieces or {}
         self.count = 0
+        self.before: Any = None
         self.first_moments: dict[int, Any] = {}
         self.second_moments: dict[int, Any] = {}
         self.sums: dict[int, Any] = {}
@@ -37,6 +38,7 @@ class Moments(Steps):
     def updated(self, slot: int, p: np.ndarray, g: np.ndarray) -> np.ndarray:
         """Return one parameter after a step."""
         self.piece("count_parameter")
+        self.before = p
         m = self.first_moments[slot] = self.piece("first", self.first_moments.get(slot, 0.0), g)
         v = self.second_moments[slot] = self.piece("second", self.second_moments.get(slot, 0.0), g)
         t = self.piece("exponent")
@@ -255,6 +257,8 @@ ADAM: list[Mistake] = [
             "second_corrected": lambda self, v, t: v / (1 - self.beta1**t),
         },
     ),
+    ("swapped_betas", {"first_corrected": lambda self, m, t: m / (1 - self.beta2**t)}),
+    ("swapped_betas", {"second_corrected": lambda self, v, t: v / (1 - self.beta1**t)}),
     ("state_not_kept", {"begin": _forget_first}),
     ("state_not_kept", {"begin": _stand_still}),
     ("averages_wrong_weights", {"first": lambda self, m, g: (1 - self.beta1) * m + self.beta1 * g}),
@@ -309,6 +313,22 @@ ADAMW: list[Mistake] = [
         {
             "gradient": lambda self, i, g, p: g + self.learning_rate * self.weight_decay * p,
             "decayed": lambda self, p: p,
+        },
+    ),
+    (
+        "coupled_decay",
+        {
+            "quotient": lambda self, m, v: (
+                (m + self.weight_decay * self.before) / (v**0.5 + self.epsilon)
+            ),
+            "decayed": lambda self, p: p,
+        },
+    ),
+    (
+        "decay_after_step",
+        {
+            "decayed": lambda self, p: p,
+            "after": lambda self, p, g: p * (1 - self.learning_rate * self.weight_decay),
         },
     ),
     ("decay_without_rate", {"decayed": lambda self, p: p * (1 - self.weight_decay)}),

@@ -164,6 +164,7 @@ def assignment(path):
     nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": kernel}), path)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_nbgrader_s_commands_from_release_to_export(tmp_path):
     folder, name = tmp_path / "course", "descent"
