@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from optlab.course import judge_process
@@ -72,7 +75,7 @@ def check(name: str, student_class: Any, *, seed: int = 0, hidden: bool = False)
             f"it was given a {type(student_class).__name__}"
         )
     try:
-        pickled = _packed(student_class)
+        pickled = packed(student_class)
     except Exception as error:  # noqa: BLE001  (what stands in a class may raise anything)
         return _no_report(
             name,
@@ -95,15 +98,24 @@ def names() -> dict[str, str]:
     return {name: found.signature for name, found in CHECKS.items()}
 
 
-def _packed(student_class: Any) -> bytes:
+def packed(student_class: Any) -> bytes:
     """Return a class as bytes, with all of the student's code that it refers to."""
     from optlab.backend.extras import needed_for
 
     with needed_for("ol.course.check"):
         import cloudpickle
+
+    class Pickler(cloudpickle.CloudPickler):  # type: ignore[misc, unused-ignore]
+        def reducer_override(self, thing: Any) -> Any:
+            """Name modules of classes of their own, such as optlab's, as other modules are."""
+            if isinstance(thing, ModuleType) and type(thing) is not ModuleType:
+                return import_module, (thing.__name__,)
+            return super().reducer_override(thing)
+
+    buffer = io.BytesIO()
     with _by_value(student_class, cloudpickle):
-        packed: bytes = cloudpickle.dumps(student_class)
-    return packed
+        Pickler(buffer).dump(student_class)
+    return buffer.getvalue()
 
 
 @contextmanager

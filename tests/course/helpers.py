@@ -4,10 +4,10 @@ import os
 import threading
 from pathlib import Path
 
-import cloudpickle
 import numpy as np
 
 from optlab.course.catalogue import CHECKS
+from optlab.course.checking import packed
 from optlab.course.judging import judge
 from optlab.course.student_process import Student
 from optlab.course.students import StudentTarget
@@ -66,7 +66,7 @@ def quick_check(name, made, **options):
 
 def process_check(name, made, **options):
     """Return what `ol.course.check` reports: a process for the class, none for the judge."""
-    with StudentTarget(cloudpickle.dumps(made)) as target:
+    with StudentTarget(packed(made)) as target:
         return judge(CHECKS[name], target, **options)
 
 

@@ -70,6 +70,18 @@ def test_an_assignment_is_in_nbgrader_s_format(name):
             assert one.name in names()
 
 
+@pytest.mark.parametrize("name", ASSIGNMENTS)
+def test_what_students_get_can_be_run_and_has_no_points(name):
+    region = re.compile(r"### BEGIN SOLUTION.*?### END SOLUTION", re.DOTALL)
+    shared = {"np": np}
+    for cell in cells_of(name):
+        if cell.metadata.get("nbgrader", {}).get("solution"):
+            exec(region.sub("raise NotImplementedError", cell.source), shared)
+    for one in graded_checks(name):
+        report = quick_check(one.name, shared[one.class_name], seed=one.seed)
+        assert (report.mistake, report.score) == ("raises", 0)
+
+
 @pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ASSIGNMENTS)

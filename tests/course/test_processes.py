@@ -95,6 +95,12 @@ def test_an_endless_loop_keeps_the_points_of_what_went_before():
     assert 0.5 < report.score < 1
 
 
+def test_a_right_class_may_mention_optlab_where_it_does_not_compute():
+    drawn = SGD + "\n    def draw(self):\n        return ol.optimizer.sgd.SGD(0.1)\n"
+    assert ol.optimizer.SGD(0.1) is not None  # loaded, so that cloudpickle finds its modules
+    assert process_check("sgd", class_of("import optlab as ol\n" + drawn)).passed
+
+
 def test_a_class_that_cannot_be_sent_is_reported():
     import threading
 
