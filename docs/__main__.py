@@ -11,6 +11,7 @@ import argparse
 import os
 import shutil
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -30,6 +31,9 @@ def main(arguments: list[str] | None = None) -> int:
         from sphinx.cmd.build import main as sphinx
     except ModuleNotFoundError:
         print('Sphinx is missing; pip install -e ".[docs]" brings it.', file=sys.stderr)
+        return 2
+    if not entry_points(group="optlab.renderers"):  # figures are found by them
+        print('optlab is not installed; pip install -e ".[docs]" installs it.', file=sys.stderr)
         return 2
     from docs import sources
 

@@ -67,7 +67,7 @@ nb_mime_priority_overrides = [
 
 def _digest() -> str:
     """Return a fingerprint of optlab: a notebook runs again when the package has changed."""
-    digest = hashlib.sha256()
+    digest = hashlib.sha256((HERE / "kernel.py").read_bytes())
     for path in sorted((ROOT / "optlab").rglob("*")):
         if path.suffix in (".py", ".js", ".css"):
             digest.update(path.read_bytes())
