@@ -175,7 +175,7 @@ function.
 
 @cache
 def titles() -> dict[str, str]:
-    """Return the titles of the scripts that draw a picture, in the order of the gallery's README."""
+    """Return the titles of the scripts that have a picture, as the gallery lists them."""
     found: dict[str, str] = {}
     heading = ""
     for line in (ROOT / "gallery" / "README.md").read_text(encoding="utf-8").splitlines():
