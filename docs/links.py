@@ -18,6 +18,8 @@ DOCUMENTS = {
     "gallery": "gallery/index.rst",
     "gallery/README.md": "gallery/index.rst",
     "gallery/ranking.md": "explanation/ranking.md",
+    "gallery/recipes.md": "explanation/recipes.md",
+    "gallery/recipes.py": "explanation/recipes.md",
     "notebooks": "tutorials/index.md",
     "notebooks/README.md": "tutorials/index.md",
     "notebooks/lectures": "tutorials/index.md",

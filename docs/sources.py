@@ -79,7 +79,7 @@ def _files() -> Iterator[tuple[str, str | bytes]]:
             yield page, relinked(path.read_text(encoding="utf-8"), f"docs/{page}", page)
     for document, page in DOCUMENTS.items():
         # The site has a front page and an index of the gallery of its own.
-        if page not in ("index.md", "gallery/index.rst") and (ROOT / document).is_file():
+        if page not in ("index.md", "gallery/index.rst") and document.endswith(".md"):
             text = (ROOT / document).read_text(encoding="utf-8")
             yield page, relinked(text, document, page) + PARTS.get(page, "")
     for path in sorted((ROOT / "gallery").glob("*.png")):
@@ -175,13 +175,15 @@ function.
 
 @cache
 def titles() -> dict[str, str]:
-    """Return the titles of the scripts of the gallery, in the order of its README."""
+    """Return the titles of the scripts that have a picture, as the gallery lists them."""
     found: dict[str, str] = {}
     heading = ""
     for line in (ROOT / "gallery" / "README.md").read_text(encoding="utf-8").splitlines():
         if line.startswith("## "):
             heading = line.removeprefix("## ").strip()
         for script in re.findall(r"\]\((\w+)\.py\)", line):
+            if not (ROOT / "gallery" / f"{script.replace('_', '-')}.png").is_file():
+                continue
             first = _docstring(script)[0].partition("\n\n")[0]
             title = heading if heading not in found.values() else " ".join(first.split())
             found.setdefault(script, title.rstrip("."))
