@@ -8,6 +8,7 @@ kernels that are generated.
 from __future__ import annotations
 
 import inspect
+import re
 from functools import reduce
 from typing import Any
 
@@ -19,6 +20,7 @@ from optlab.plan import capture_blocks
 from optlab.plan.cuda.codegen import OPTIONS, kernel_of
 from tests import guarded
 from tests.optimizer.helpers import EACH, random
+from tests.parallel import stand_in_nccl
 from tests.plan.cuda_functions import FUNCTIONS_OF_KERNELS
 
 cupy = pytest.importorskip("cupy", reason="CuPy is not installed: pip install optlab[cupy-check]")
@@ -87,6 +89,34 @@ def test_the_stand_in_lacks_the_arguments_that_cupy_lacks() -> None:
         if given - set(taken) != noted:
             wrong[name] = f"lacks {sorted(given - set(taken))}, noted {sorted(noted)}"
     assert wrong == {}
+
+
+@pytest.mark.parametrize("name", ["__init__", "all_gather", "broadcast"])
+def test_the_stand_in_of_nccl_has_the_signatures_of_cupyx(name: str) -> None:
+    distributed = pytest.importorskip("cupyx.distributed", exc_type=ImportError)
+    there, here = (
+        [(one.name, one.default) for one in inspect.signature(call).parameters.values()]
+        for call in (
+            getattr(distributed.NCCLBackend, name), getattr(stand_in_nccl.NCCLBackend, name)
+        )
+    )  # fmt: skip
+    assert here == there
+
+
+def test_cupy_has_what_is_used_of_nccl_and_of_events() -> None:
+    distributed = pytest.importorskip("cupyx.distributed", exc_type=ImportError)
+    taken = inspect.signature(distributed.init_process_group).parameters
+    assert list(taken)[:2] == ["n_devices", "rank"]
+    assert "use_mpi" in taken
+    source = inspect.getsource(distributed._nccl_comm)
+    dtypes = "".join(re.findall(r"'(.)': nccl.NCCL_[A-Z]+\d", source))
+    assert dtypes == stand_in_nccl.DTYPES
+    assert "self._comm = nccl.NcclCommunicator(" in source
+    assert hasattr(cupy.cuda.Event, "record")
+    assert hasattr(cupy.cuda.Event, "done")
+    assert hasattr(cupy.cuda.Device, "pci_bus_id")
+    if cupy.cuda.nccl.available:
+        assert hasattr(cupy.cuda.nccl.NcclCommunicator, "abort")
 
 
 def compiled(source: str, arch: str) -> str:

@@ -3,8 +3,9 @@
 A world is a communicator with the calls of mpi4py: its own, or that of
 `optlab.parallel.LocalWorld`. Every rank gets the arrays of all ranks and adds them in the same
 order, so that simulated ranks and those of MPI compute the same bits. (``Allreduce`` may add in
-any order.) Waits of MPI have no end of their own: here they are polled, and end with an error that
-names the rank that is missing.
+any order.) `optlab.parallel.nccl_world` adds two calls to MPI's communicator, by which arrays of
+GPUs are gathered and broadcast from where they are. Waits of MPI have no end of their own: here
+they are polled, and end with an error that names the rank that is missing.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ import time
 from collections.abc import Callable
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from optlab.backend.arrays import is_on_device, zeros_beside
 from optlab.backend.rank_errors import RankError, StalledError
 
 #: Seconds without a sign of life after which a rank counts as stalled, and the most of any wait.
@@ -154,6 +156,16 @@ class Exchange:
         #: Where the ranks run, as far as it is known; all is known after the meeting.
         self.peers: list[Peer | None] = [None] * self.size
         self._own: Any = None
+        #: Moves arrays from GPU to GPU: the world of `optlab.parallel.nccl_world`; None for others.
+        self._device = world if self.size > 1 and hasattr(world, "gather_on_device") else None
+
+    def moves(self, array: Any) -> bool:
+        """Return whether an array goes to the other ranks from its device, and arrives on theirs.
+
+        The arrays of a GPU do in a world of `optlab.parallel.nccl_world`; in any other one they
+        are copied to the host (`on_host`) by who exchanges them.
+        """
+        return self._device is not None and is_on_device(array)
 
     @property
     def is_local(self) -> bool:
@@ -200,6 +212,10 @@ class Exchange:
         self.meet()
         if self.size == 1:
             return [array]
+        if self.moves(array):
+            found = zeros_beside(array, (self.size, array.size))
+            self._on_device("gather_on_device", array, found)
+            return [found[rank] for rank in range(self.size)]
         if self.is_local:
             found = np.empty((self.size, array.size), array.dtype)
             self._own.Allgather(array, found)
@@ -223,7 +239,9 @@ class Exchange:
         result = []
         for array in arrays:
             got = array.copy()
-            if self.is_local:
+            if self.moves(array):
+                self._on_device("broadcast_on_device", got, root)
+            elif self.is_local:
                 self._own.Bcast(got, root)
             elif self.rank == root:
                 requests = {r: self._own.Isend(got, r, _TAG) for r in range(self.size) if r != root}
@@ -232,6 +250,25 @@ class Exchange:
                 self._wait({root: self._own.Irecv(got, root, _TAG)})
             result.append(got)
         return result
+
+    def _on_device(self, name: str, *arguments: Any) -> None:
+        """Run an exchange between GPUs, and wait for it as for any other.
+
+        Each rank says first that it comes, and with how many bytes: NCCL's calls have no deadline,
+        and wait for ever, or write past an end, where ranks do not agree.
+        """
+        sizes = [int(one[0]) for one in self.gather(np.array([arguments[0].nbytes], np.int64))]
+        if len(set(sizes)) > 1:
+            raise ValueError(
+                f"{self.purpose} exchanges arrays of one size; the ranks came with {sizes} bytes."
+            )
+        device = cast("Any", self._device)
+        try:
+            done = getattr(device, name)(*arguments)
+            self._wait({rank: done for rank in range(self.size) if rank != self.rank})
+        except BaseException:
+            device.abort()  # a kernel that waits for a rank would keep this process from ending
+            raise
 
     def _all_to_all(self, world: Any, array: Any) -> list[Any]:
         found = [np.empty_like(array) for _ in range(self.size)]
@@ -329,7 +366,10 @@ def check_apart(exchange: Exchange, parameters: list[Any], name: Callable[[Any],
         every rank raises it.
     """
     place = here()
-    own = [(name(p), tuple(p.shape), str(p.dtype), id(p)) for p in parameters]
+    own = [
+        (name(p), tuple(p.shape), str(p.dtype) + " on a GPU" * exchange.moves(p.data), id(p))
+        for p in parameters
+    ]
     found = exchange.gather_objects((place, own))
     seen: dict[Any, int] = {}
     first = found[0][1]

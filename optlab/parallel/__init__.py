@@ -1,6 +1,7 @@
 """Floor 3, many ranks: simulated ones in this process, and those of MPI by mpi4py.
 
-A world is mpi4py's communicator as it is, or that of `LocalWorld`, whose ranks are threads.
+A world is mpi4py's communicator as it is, that of `LocalWorld`, whose ranks are threads, or
+`nccl_world`: MPI's, with NCCL for the arrays of GPUs.
 """
 
 from optlab.backend.namespaces import missing as _missing
@@ -18,11 +19,12 @@ from optlab.parallel.local.board import ANY_SOURCE, ANY_TAG
 from optlab.parallel.local.comm import LocalComm
 from optlab.parallel.local.requests import Request, Status
 from optlab.parallel.local.world import LocalWorld
+from optlab.parallel.nccl import NcclWorld, nccl_world
 
 __all__ = [
     "ANY_SOURCE", "ANY_TAG", "CommunicationError", "DataParallel", "DeadlockError",
-    "GradientAverage", "LocalComm", "LocalWorld", "RankError", "Request", "StalledError", "Status",
-    "average_gradients", "broadcast", "launch",
+    "GradientAverage", "LocalComm", "LocalWorld", "NcclWorld", "RankError", "Request",
+    "StalledError", "Status", "average_gradients", "broadcast", "launch", "nccl_world",
 ]  # fmt: skip
 
 _explain_all(globals())

@@ -8,7 +8,7 @@ import numpy as np
 
 from optlab.autograd.tape.row_sparse import RowSparse
 from optlab.autograd.tensor.tensor import Tensor
-from optlab.backend.arrays import on_host
+from optlab.backend.arrays import constants_beside, on_host, zeros_beside
 from optlab.backend.exchange import Exchange, added, check_apart
 from optlab.nn.base.layer import Layer
 from optlab.optimizer import PipelineOptimizer
@@ -26,7 +26,7 @@ def broadcast(model: Any, comm: Any, root: int = 0, **deadlines: float) -> None:
     model : Layer, Optimizer, or sequence of Tensor
         Each rank has a copy of its own.
     comm : communicator
-        That of ``LocalWorld.run``, or ``MPI.COMM_WORLD`` of mpi4py.
+        That of ``LocalWorld.run``, ``MPI.COMM_WORLD`` of mpi4py, or `nccl_world`.
     root : int
         The rank whose values all get.
     timeout, longest : float, optional
@@ -57,6 +57,12 @@ def _broadcast(exchange: Exchange, tensors: list[Any], root: int) -> None:
     """Write the root's values into the Tensors of every rank."""
     if not 0 <= root < exchange.size:
         raise ValueError(f"root={root}, but the ranks are 0 to {exchange.size - 1}.")
+    for t in tensors:
+        if exchange.moves(t.data):
+            [values] = exchange.bcast([t.data.reshape(-1)], root)
+            if exchange.rank != root:
+                t.set_value(values.reshape(t.data.shape))
+    tensors = [t for t in tensors if not exchange.moves(t.data)]
     flat = [np.ascontiguousarray(on_host(t.data)).reshape(-1).view(np.uint8) for t in tensors]
     if not flat:
         return
@@ -66,7 +72,7 @@ def _broadcast(exchange: Exchange, tensors: list[Any], root: int) -> None:
         values = got[place : place + own.nbytes].view(t.data.dtype).reshape(t.data.shape)
         place += own.nbytes
         if exchange.rank != root:
-            t.set_value(values)
+            t.set_value(constants_beside(t.data, values))
 
 
 def _tensors_of(model: Any) -> list[Any]:
@@ -109,20 +115,33 @@ class GradientAverage:
                     g.dense() if isinstance(g, RowSparse) else g for g in params.gradients()
                 ]
                 present = np.array([g is not None for g in gradients], np.uint8)
-                bucket = np.zeros(params.bounds[-1], params.flat.dtype)
+                stays = exchange.moves(params.flat)
+                size = (params.bounds[-1],)
+                bucket = (
+                    zeros_beside(params.flat, size) if stays else np.zeros(size, params.flat.dtype)
+                )
                 for i, g in enumerate(gradients):
                     if g is not None:
-                        bucket[params.bounds[i] : params.bounds[i + 1]] = on_host(g).reshape(-1)
-                own = np.concatenate([present, bucket.view(np.uint8)])
-                self.bytes_sent += own.nbytes
-                found = exchange.gather(own)
-                there = np.bitwise_or.reduce([one[: present.size] for one in found])
-                mean = added([one[present.size :].view(bucket.dtype) for one in found])
+                        flat = (g if stays else on_host(g)).reshape(-1)
+                        bucket[params.bounds[i] : params.bounds[i + 1]] = flat
+                self.bytes_sent += present.nbytes + bucket.nbytes
+                flags, buckets = self._gathered(present, bucket)
+                there = np.bitwise_or.reduce(flags)
+                mean = added(buckets)
                 mean /= mean.dtype.type(exchange.size)
+                mean = constants_beside(params.flat, mean)
                 for i, p in enumerate(params.parameters):
                     if there[i]:
                         part = mean[params.bounds[i] : params.bounds[i + 1]]
                         p.grad = part.reshape(p.data.shape)
+
+    def _gathered(self, present: Any, bucket: Any) -> tuple[list[Any], list[Any]]:
+        """Return the flags and the gradients of all ranks."""
+        if self._exchange.moves(bucket):
+            return self._exchange.gather(present), self._exchange.gather(bucket)
+        found = self._exchange.gather(np.concatenate([present, bucket.view(np.uint8)]))
+        flags = [one[: present.size] for one in found]
+        return flags, [one[present.size :].view(bucket.dtype) for one in found]
 
 
 def average_gradients(optimizer: Any, comm: Any, **deadlines: float) -> GradientAverage:
@@ -138,7 +157,7 @@ def average_gradients(optimizer: Any, comm: Any, **deadlines: float) -> Gradient
         It gets a hook; from now on all ranks call its ``step``, or ``minimize``, together. (The
         gradients that ``apply_gradients`` is given are not averaged.)
     comm : communicator
-        That of ``LocalWorld.run``, or ``MPI.COMM_WORLD`` of mpi4py.
+        That of ``LocalWorld.run``, ``MPI.COMM_WORLD`` of mpi4py, or `nccl_world`.
     timeout, longest : float, optional
         Deadlines in seconds, as of `LocalWorld` (which has its own).
 
@@ -201,7 +220,7 @@ class DataParallel(Layer):
     layer : Layer
         This rank's own model; build or copy it inside the function that the world runs.
     comm : communicator
-        That of ``LocalWorld.run``, or ``MPI.COMM_WORLD`` of mpi4py.
+        That of ``LocalWorld.run``, ``MPI.COMM_WORLD`` of mpi4py, or `nccl_world`.
     timeout, longest : float, optional
         Deadlines in seconds, as of `LocalWorld` (which has its own).
 

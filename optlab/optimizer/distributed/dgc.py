@@ -11,7 +11,7 @@ import numpy as np
 
 from optlab.autograd.tape.row_sparse import RowSparse
 from optlab.backend import events
-from optlab.backend.arrays import as_float, on_host, readonly, zeros_beside
+from optlab.backend.arrays import as_float, constants_beside, on_host, readonly, zeros_beside
 from optlab.backend.call_recorder import effect
 from optlab.backend.ensemble import EnsembleArray
 from optlab.backend.exchange import Exchange, added, check_apart, default_world
@@ -84,9 +84,9 @@ class _Part(NamedTuple):
     def pieces(self) -> list[Any]:
         """The arrays that this rank puts into the exchange."""
         if self.sent is None:
-            return [on_host(self.gradient)]
+            return [self.gradient]
         _, _, _, indices, values = self.sent
-        return [on_host(indices).astype(np.int32), on_host(values)]
+        return [indices.astype(np.int32), values]
 
 
 class DGCMomentum(Optimizer):
@@ -475,7 +475,9 @@ class DGCMomentum(Optimizer):
     ) -> list[list[Any]]:
         """Return the pieces of all ranks, in the order of the ranks."""
         count = np.array([sum(steps), len(pieces)], np.int32)  # that all are at the same step
-        payload = [count, *pieces]
+        stays = [exchange.moves(one) for one in pieces]
+        pairs = zip(pieces, stays, strict=True)
+        payload = [count, *(on_host(one) for one, here in pairs if not here)]
         own = np.concatenate([one.reshape(-1).view(np.uint8) for one in payload])
         self.bytes_sent = own.nbytes
         found = []
@@ -491,6 +493,14 @@ class DGCMomentum(Optimizer):
                     f"{there[0][0]} times. Give every rank the state of the same step."
                 )
             found.append(there[1:])
+        for i, (piece, here) in enumerate(zip(pieces, stays, strict=True)):
+            if here:
+                self.bytes_sent += piece.nbytes
+                arrived = exchange.gather(piece.reshape(-1))
+            else:
+                arrived = [constants_beside(piece, theirs[i]) for theirs in found]
+            for theirs, one in zip(found, arrived, strict=True):
+                theirs[i : i + (not here)] = [one]
         return found
 
     def _updated(
@@ -506,7 +516,7 @@ class DGCMomentum(Optimizer):
         slots = {name: readonly(array[place]) for name, array in params.slots.items()}
         nbytes = sum(one.nbytes for one in part.pieces)
         if sent is None:
-            g = np.asarray(added([one for [one] in theirs]) / ranks, dtype=p.dtype)
+            g = (added([one for [one] in theirs]) / ranks).astype(p.dtype, copy=False)
             if group.grad_clip is not None and not self._is_large(params, span):
                 [(_, g)] = group.grad_clip([(params.parameters[span.first], g)])
             g, _ = with_decay(span.regularizer, g, p)
