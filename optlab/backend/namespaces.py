@@ -5,8 +5,10 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Sequence
-from types import ModuleType
-from typing import Any
+from types import FunctionType, ModuleType
+from typing import Any, TypeVar
+
+Cls = TypeVar("Cls", bound=type)
 
 #: PyTorch's names for what has another name here.
 ELSEWHERE = {
@@ -91,6 +93,28 @@ def set_module(package: str) -> None:
                     examples[path] = own.__doc__
             type.__setattr__(thing, "__wrapped__", _Definition(thing))
             thing.__module__ = package
+
+
+def name_methods(cls: Cls) -> Cls:
+    """Let the methods of a class that its bases define for it alone name it; a decorator.
+
+    Python's messages then say ``Trace.fork() missing ...``, whatever file the method is in.
+
+    Examples
+    --------
+    >>> class Reading:
+    ...     def row(self, number): ...
+    >>> @name_methods
+    ... class Table(Reading): ...
+    >>> Table.row.__qualname__
+    'Table.row'
+    """
+    for base in cls.__mro__[1:-1]:
+        for member in vars(base).values():
+            own = getattr(member, "fget", None) or getattr(member, "__func__", member)
+            if isinstance(own, FunctionType):
+                own.__qualname__ = f"{cls.__qualname__}.{own.__name__}"
+    return cls
 
 
 def not_called(package: str, *rooms: str) -> None:

@@ -135,6 +135,55 @@ def complete_docstring(
         cls.__doc__ = _Docstring(cls, source, common or {}, dims)  # type: ignore[assignment]
 
 
+def documented_with(common: str, rest: Iterable[str] = ()) -> Callable[[Cls], Cls]:
+    r"""Complete the docstring of a class by arguments that classes of its kind share; a decorator.
+
+    Its Parameters section then has the entries of the class in their order, and those of `common`
+    that it lacks where the constructor takes these arguments.
+
+    Parameters
+    ----------
+    common : str
+        The entries of a Parameters section.
+    rest : iterable of str
+        The names of what the constructor takes as ``**options``.
+
+    Examples
+    --------
+    >>> @documented_with("size : int\\n    How many.")
+    ... class Row:
+    ...     '''Some numbers in a row.'''
+    ...     def __init__(self, size): ...
+    >>> print(Row.__doc__)
+    Some numbers in a row.
+    <BLANKLINE>
+
+    Parameters
+    ----------
+    size : int
+        How many.
+    """
+    shared = _entries(common)
+
+    def complete(cls: Cls) -> Cls:
+        if cls.__doc__:  # python -OO leaves none
+            sections = _sections(cls.__doc__)
+            own = _entries(sections.pop("Parameters", ""))
+            taken: list[str] = []
+            for one in inspect.signature(cls).parameters.values():
+                taken += rest if one.kind is one.VAR_KEYWORD else [one.name]
+            names = [name for name in own if name]
+            for i, name in enumerate(taken):
+                if name in shared and name not in own:
+                    later = (k for k, other in enumerate(names) if other in taken[i + 1 :])
+                    names.insert(next(later, len(names)), name)
+            known = shared | own
+            cls.__doc__ = _docstring(sections, [(*known[name], name) for name in names])
+        return cls
+
+    return complete
+
+
 def inherit_docstring(cls: Cls) -> Cls:
     """Complete the docstring of a class by that of its base class; a decorator."""
     return documented_like(cls.__base__)(cls)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from optlab.backend.arrays import on_host
+from optlab.nn.docstrings import documented_with
 
 Arrays = dict[str, np.ndarray]
 
@@ -372,6 +373,16 @@ class Probe:
 
     #: The attributes that `repr` shows.
     shown: ClassVar[tuple[str, ...]] = ()
+
+
+#: Completes the docstring of a probe by the arguments that probes share.
+documented = documented_with(
+    """parameters : str or list of str, optional
+    The names of the parameters; all by default.
+every, steps, geometric
+    The schedule, as of every `Probe`.""",
+    rest=("every", "steps", "geometric"),
+)
 
 
 def chosen_names(parameters: Any, run: Run, who: str) -> list[str]:

@@ -13,9 +13,10 @@ from optlab.autograd.tensor.tensor import raw
 from optlab.autograd.transforms.functional import hvp, value_and_grad
 from optlab.backend.arrays import on_host
 from optlab.nn.observe.restore_buffers import restore_buffers
-from optlab.trace.probes.base import Arrays, Probe, Run, Step, checked_count
+from optlab.trace.probes.base import Arrays, Probe, Run, Step, checked_count, documented
 
 
+@documented
 class Curvature(Probe):
     r"""Eigenvalues of the Hessian of a loss at the parameters after the step, and its trace.
 
@@ -49,8 +50,6 @@ class Curvature(Probe):
         products more.
     seed : int
         Of the random vectors.
-    every, steps, geometric
-        The schedule, as of every `Probe`.
 
     References
     ----------

@@ -11,7 +11,7 @@ import numpy as np
 from optlab.autograd.tensor.tensor import Tensor, raw
 from optlab.backend import events
 from optlab.backend.arrays import on_host
-from optlab.trace.probes.base import Probe, Run, Step
+from optlab.trace.probes.base import Probe, Run, Step, documented
 
 #: Statistics of activations, by their names.
 STATISTICS: dict[str, Callable[[np.ndarray], Any]] = {
@@ -24,6 +24,7 @@ STATISTICS: dict[str, Callable[[np.ndarray], Any]] = {
 }
 
 
+@documented
 class Activations(Probe):
     """Statistics of what layers return in the last forward pass before a step.
 
@@ -37,8 +38,6 @@ class Activations(Probe):
     statistics : list of str, or dict of str to callable
         Out of "mean", "std", "min", "max", "norm" and "zeros" (the share of zeros: units that are
         dead behind a ReLU); or functions of an array, by names.
-    every, steps, geometric
-        The schedule, as of every `Probe`.
 
     Raises
     ------
@@ -130,6 +129,7 @@ class Activations(Probe):
             self._handles.pop().remove()
 
 
+@documented
 class Metric(Probe):
     """A number, or an array, that a function of yours returns after the step.
 
@@ -139,8 +139,6 @@ class Metric(Probe):
         Its name in the trace.
     f : callable
         Takes nothing; returns a number or an array of one shape.
-    every, steps, geometric
-        The schedule, as of every `Probe`.
 
     Examples
     --------
@@ -208,6 +206,7 @@ class Memory(Probe):
         return {}
 
 
+@documented
 class Time(Probe):
     """The seconds of each phase of a step, by the clock of the wall.
 
@@ -215,11 +214,6 @@ class Time(Probe):
     has what lies between steps, such as loading data), "time backward" from there to its end, "time
     update" from the call of the step to its end, "time between" is the rest: what a loop does
     between the two. With several backward passes a step, they are added up.
-
-    Parameters
-    ----------
-    every, steps, geometric
-        The schedule, as of every `Probe`.
 
     Examples
     --------

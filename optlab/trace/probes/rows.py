@@ -8,7 +8,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from optlab.trace.probes.base import Probe, Run, Schedule, Step, checked_count, chosen_names
+from optlab.trace.probes.base import (
+    Probe,
+    Run,
+    Schedule,
+    Step,
+    checked_count,
+    chosen_names,
+    documented,
+)
 
 #: Name, first element, end and shape of a parameter in the rows of a column.
 Layout = list[tuple[str, int, int, tuple[int, ...]]]
@@ -39,19 +47,16 @@ class RowProbe(Probe):
         return [self.row(part, array) for array in whole]
 
 
+@documented
 class Values(RowProbe):
     """Every element of parameters, gradients, slots and terms; or of chosen ones.
 
     Parameters
     ----------
-    parameters : str or list of str, optional
-        The names of the parameters; all by default.
     elements : int, or list of int, optional
         A number: only parameters of up to so many elements; the others are named in
         ``trace.left_out``. A list: only these elements of each parameter, counted in its flattened
         order.
-    every, steps, geometric
-        The schedule, as of every `Probe`.
 
     Raises
     ------
@@ -150,6 +155,7 @@ class Values(RowProbe):
         return self._left_out
 
 
+@documented
 class Norms(RowProbe):
     """Euclidean norms of parameters, gradients, slots and terms: one number for each parameter.
 
@@ -161,8 +167,6 @@ class Norms(RowProbe):
         Whether to have the terms of the update rule, for which an observed step runs as it is
         written. With False it runs at full speed: "update" is then the change of the parameters
         since the end of the step before, and there are no other terms.
-    every, steps, geometric
-        The schedule, as of every `Probe`.
 
     Raises
     ------
@@ -286,6 +290,7 @@ class _SumsOfSquares:
         return found.T
 
 
+@documented
 class Histogram(Probe):
     """Histograms of the magnitudes of gradients, parameters, slots or terms.
 
@@ -301,10 +306,6 @@ class Histogram(Probe):
         "gradient", "parameter", "update", a slot or a term.
     decades : (float, float)
         log10 of the first and the last edge.
-    parameters : str or list of str, optional
-        The names of the parameters; all by default.
-    every, steps, geometric
-        The schedule, as of every `Probe`.
 
     Examples
     --------

@@ -7,7 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from optlab.trace.probes.base import Arrays, Probe, Run, Step, checked_count, chosen_names
+from optlab.trace.probes.base import (
+    Arrays,
+    Probe,
+    Run,
+    Step,
+    checked_count,
+    chosen_names,
+    documented,
+)
 
 
 class _OfWeights(Probe):
@@ -26,6 +34,7 @@ class _OfWeights(Probe):
         self._names = chosen_names(self.parameters, run, type(self).__name__)
 
 
+@documented
 class Projection(_OfWeights):
     r"""Random projections of the weights: k numbers that keep distances (Johnson-Lindenstrauss).
 
@@ -40,10 +49,6 @@ class Projection(_OfWeights):
         The number of coordinates.
     seed : int
         The seed of the directions.
-    parameters : str or list of str, optional
-        The names of the parameters; all by default.
-    every, steps, geometric
-        The schedule, as of every `Probe`.
 
     Examples
     --------
@@ -91,6 +96,7 @@ class Projection(_OfWeights):
         return {"projection": found / np.sqrt(self.k)}
 
 
+@documented
 class PCA(_OfWeights):
     r"""The path of the weights in the plane in which it spreads most, without storing the weights.
 
@@ -107,10 +113,6 @@ class PCA(_OfWeights):
         The number of coordinates.
     rank : int, optional
         How many directions are kept; k + 8 by default.
-    parameters : str or list of str, optional
-        The names of the parameters; all by default.
-    every, steps, geometric
-        The schedule, as of every `Probe`.
 
     References
     ----------

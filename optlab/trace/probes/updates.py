@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.trace.probes.base import Arrays, Probe, Run, Step, chosen_names
+from optlab.trace.probes.base import Arrays, Probe, Run, Step, chosen_names, documented
 
 
 class _OfUpdates(Probe):
@@ -50,19 +50,13 @@ def _dot(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.sum(np.multiply(a, b, dtype=np.float64)))
 
 
+@documented
 class Angle(_OfUpdates):
     r"""The angle between the update and the negative gradient, in degrees.
 
     .. math:: \angle = \arccos \frac{\langle u, -g \rangle}{\lVert u \rVert \lVert g \rVert}
 
     It is 0 for gradient descent, and above 90 where the update climbs. NaN where either is 0.
-
-    Parameters
-    ----------
-    parameters : str or list of str, optional
-        The names of the parameters; all by default.
-    every, steps, geometric
-        The schedule, as of every `Probe`.
 
     Examples
     --------
@@ -87,19 +81,13 @@ class Angle(_OfUpdates):
         return np.float64(math.degrees(math.acos(cosine)))
 
 
+@documented
 class UpdateRatio(_OfUpdates):
     r"""The norm of the update over the norm of the parameter before it.
 
     .. math:: r = \lVert u \rVert / \lVert p \rVert
 
     About 1e-3 is usual in the training of networks. NaN where the parameter is 0.
-
-    Parameters
-    ----------
-    parameters : str or list of str, optional
-        The names of the parameters; all by default.
-    every, steps, geometric
-        The schedule, as of every `Probe`.
 
     Examples
     --------
@@ -122,19 +110,13 @@ class UpdateRatio(_OfUpdates):
         return np.float64(math.sqrt(_dot(update, update)) / size if size > 0 else np.nan)
 
 
+@documented
 class EffectiveRate(_OfUpdates):
     r"""The learning rate with which gradient descent would move as far along the gradient.
 
     .. math:: \eta = -\langle u, g \rangle / \langle g, g \rangle
 
     For gradient descent it is the learning rate. NaN where the gradient is 0.
-
-    Parameters
-    ----------
-    parameters : str or list of str, optional
-        The names of the parameters; all by default.
-    every, steps, geometric
-        The schedule, as of every `Probe`.
 
     Examples
     --------
@@ -156,6 +138,7 @@ class EffectiveRate(_OfUpdates):
         return np.float64(-_dot(step.updates[name], gradient) / square if square > 0 else np.nan)
 
 
+@documented
 class GradientNoise(Probe):
     r"""The noise of the gradient, estimated from those of successive observed steps.
 
@@ -181,8 +164,6 @@ class GradientNoise(Probe):
     parameters : str or list of str, optional
         The names of the parameters; all by default. A step without a gradient for one of them is
         left out of the averages.
-    every, steps, geometric
-        The schedule, as of every `Probe`.
 
     Examples
     --------
@@ -243,17 +224,13 @@ class GradientNoise(Probe):
         }
 
 
+@documented
 class Compression(Probe):
     """What `DGCMomentum` sends and holds back of each parameter: a few numbers a step.
 
     The quantities, by parameter: "bytes sent", "entries sent" (those that are not zero), "norm of
     sent" and "norm of held" (of v), "sparsity". `optlab.viz.dgc` draws them. A trace with all
     values has the same as terms.
-
-    Parameters
-    ----------
-    every, steps, geometric
-        The schedule, as of every `Probe`.
 
     Examples
     --------
