@@ -94,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     rules.set_defaults(run=_rules)
 
-    course = commands.add_parser("course", help="lay out a course for nbgrader; list the checks")
+    course = commands.add_parser("course", help="lay out a course for nbgrader; write solutions; list the checks")
     course_commands = course.add_subparsers(title="commands", required=True, metavar="command")
     new = course_commands.add_parser(
         "new", help="make a folder with assignments, in which nbgrader's commands work"
@@ -104,6 +104,14 @@ def _parser() -> argparse.ArgumentParser:
         "--id", default="", help="nbgrader's name of the course (default: the folder's)"
     )
     new.set_defaults(run=_course_new)
+    solutions = course_commands.add_parser(
+        "solutions", help="write each assignment with its solutions folded, for after the deadline"
+    )
+    solutions.add_argument("directory", type=Path, help="the folder to write to")
+    solutions.add_argument(
+        "names", nargs="*", metavar="name", help="an assignment, such as 04-adam (default: all)"
+    )
+    solutions.set_defaults(run=_course_solutions)
     checks = course_commands.add_parser("checks", help="list the checks of students' classes")
     checks.set_defaults(run=_course_checks)
     return parser
@@ -186,6 +194,25 @@ def _course_new(chosen: argparse.Namespace) -> int:
         f"    nbgrader generate_feedback {first}\n"
         "    nbgrader export                        # grades.csv\n"
     )
+    return 0
+
+
+def _course_solutions(chosen: argparse.Namespace) -> int:
+    from optlab.course.solutions import write_solutions
+
+    assignments = packaged_assignments()
+    unknown = [name for name in chosen.names if name not in assignments]
+    if unknown:
+        raise Trouble(
+            f"there is no assignment {', '.join(unknown)}. There are {', '.join(assignments)}"
+        )
+    chosen_ones = {name: assignments[name] for name in chosen.names or assignments}
+    try:
+        written = write_solutions(chosen.directory, chosen_ones)
+    except OSError as error:
+        raise Trouble(f"{error}. Choose another folder") from None
+    for path in written:
+        print(f"Wrote {path}")
     return 0
 
 

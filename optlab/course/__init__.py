@@ -21,8 +21,9 @@ from optlab.backend.namespaces import set_module as _set_module
 from optlab.course.checking import check, names
 from optlab.course.racing import racer
 from optlab.course.report import Difference, Report
+from optlab.course.variants import Variant, variant
 
-__all__ = ["Difference", "Report", "check", "names", "racer"]
+__all__ = ["Difference", "Report", "Variant", "check", "names", "racer", "variant"]
 
 _set_module(__name__)
 

@@ -16,6 +16,7 @@ from typing import Any
 from optlab.course import judge_process
 from optlab.course.catalogue import CHECKS, find
 from optlab.course.report import Report
+from optlab.course.variants import own_name, seed_of
 
 #: A cell has 30 seconds in nbgrader; a check answers well before.
 SECONDS = 19.0
@@ -23,7 +24,14 @@ SECONDS = 19.0
 CELLS_SECONDS = 55.0
 
 
-def check(name: str, student_class: Any, *, seed: int = 0, hidden: bool = False) -> Report:
+def check(
+    name: str,
+    student_class: Any,
+    *,
+    seed: int = 0,
+    hidden: bool = False,
+    student: str | None = None,
+) -> Report:
     """Check a class against the rule that it should be, and name the mistake in it.
 
     The class runs in a process of its own, with a bound on time and memory, and exchanges arrays
@@ -40,6 +48,9 @@ def check(name: str, student_class: Any, *, seed: int = 0, hidden: bool = False)
         Which starts and gradients are used.
     hidden : bool
         Leave out of the report what would show these numbers.
+    student : str, optional
+        Check with the settings, starts and gradients of this student, as `variant` has numbers of
+        theirs; an empty name is JupyterHub's, where there is one.
 
     Returns
     -------
@@ -69,6 +80,8 @@ def check(name: str, student_class: Any, *, seed: int = 0, hidden: bool = False)
     step 1 (12 steps of one parameter), array 0[0]: expected ..., got ...; it is the ...
     """
     find(name)
+    if student is not None:
+        seed = seed_of(own_name(student), seed)
     if not callable(student_class):
         raise TypeError(
             f"check({name!r}, ...) takes the class itself, not an object of it; "

@@ -8,6 +8,9 @@ from pathlib import Path
 
 CONFIG = '''"""nbgrader's settings for this course; `nbgrader --help-all` explains each."""
 
+import os
+import sysconfig
+
 from nbconvert.preprocessors import ClearMetadataPreprocessor
 from nbgrader.preprocessors import (
     AssignLatePenalties, CheckCellMetadata, IgnorePattern, LimitOutput, SaveAutoGrades,
@@ -16,6 +19,9 @@ from nbgrader.preprocessors import (
 from optlab.course.grading.preprocessors import GradeChecks, RunNotebook
 
 c = get_config()  # noqa: F821
+
+# nbgrader starts commands of its environment by name, also where that is not activated.
+os.environ["PATH"] = os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])
 
 c.CourseDirectory.course_id = {course_id!r}
 

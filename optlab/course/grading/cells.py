@@ -18,6 +18,7 @@ class AskedCheck:
     class_name: str
     seed: int = 0
     hidden: bool = False
+    own: bool = False  # with numbers of the student's own
 
 
 def asked_checks(source: str) -> list[AskedCheck]:
@@ -26,7 +27,7 @@ def asked_checks(source: str) -> list[AskedCheck]:
     Examples
     --------
     >>> asked_checks('ol.course.check("adam", Adam, seed=3)')
-    [AskedCheck(name='adam', class_name='Adam', seed=3, hidden=False)]
+    [AskedCheck(name='adam', class_name='Adam', seed=3, hidden=False, own=False)]
     >>> asked_checks("assert Adam is not None")
     []
     """
@@ -57,7 +58,11 @@ def _asked(call: ast.Call) -> AskedCheck | None:
         if isinstance(keyword.value, ast.Constant)
     }
     return AskedCheck(
-        str(name.value), made.id, int(settings.get("seed", 0)), bool(settings.get("hidden", False))
+        str(name.value),
+        made.id,
+        int(settings.get("seed", 0)),
+        bool(settings.get("hidden", False)),
+        own=any(keyword.arg == "student" for keyword in call.keywords),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
@@ -14,6 +13,7 @@ from traitlets import Unicode
 from optlab.course.checking import in_another_process
 from optlab.course.grading.cells import AskedCheck, asked_checks, cells_before, is_test
 from optlab.course.report import Report
+from optlab.course.variants import seed_of
 
 
 class RunNotebook(Execute):
@@ -53,6 +53,9 @@ class GradeChecks(NbGraderPreprocessor):
 
     The points are a share of the cell's: the mean of its checks' scores. Cells with other tests
     are left as they are, with the points that their output in the kernel says.
+
+    Checks with ``student=`` and hidden ones have numbers of the student's own. Whose they are says
+    the folder of the submission, and not the notebook.
     """
 
     secret = Unicode(
@@ -61,19 +64,24 @@ class GradeChecks(NbGraderPreprocessor):
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         """Grade all cells that ask for checks."""
+        student = resources.get("nbgrader", {}).get("student", "")
         for index, cell in enumerate(nb.cells):
             if cell.cell_type != "code" or not is_test(cell):
                 continue
             asked = asked_checks(cell.source)
             if asked:
-                cell.outputs = self._outputs(cell, asked, cells_before(nb.cells, index))
+                cell.outputs = self._outputs(
+                    cell, asked, cells_before(nb.cells, index), student
+                )
         return nb, resources
 
-    def _outputs(self, cell: Any, asked: list[AskedCheck], cells: list[str]) -> list[Any]:
+    def _outputs(
+        self, cell: Any, asked: list[AskedCheck], cells: list[str], student: str
+    ) -> list[Any]:
         reports = []
         for one in asked:
             try:
-                reports.append(self._report(one, cells))
+                reports.append(self._report(one, cells, student))
             except Exception as error:
                 self.log.error("The check %s could not be made: %s", one.name, error)
                 raise
@@ -93,11 +101,12 @@ class GradeChecks(NbGraderPreprocessor):
         )
         return [*shown, mark]
 
-    def _report(self, asked: AskedCheck, cells: list[str]) -> Report:
+    def _report(self, asked: AskedCheck, cells: list[str], student: str) -> Report:
         seed = asked.seed
-        if asked.hidden and self.secret:
-            digest = hashlib.sha256(f"{self.secret} {asked.seed}".encode()).digest()
-            seed = int.from_bytes(digest[:4], "big")
+        if asked.hidden:
+            seed = seed_of(student, seed, self.secret)
+        elif asked.own:
+            seed = seed_of(student, seed)
         load = {"cells": cells, "class_name": asked.class_name}
         return in_another_process(asked.name, load, seed, asked.hidden)
 
