@@ -1,0 +1,111 @@
+"""Which optimizers have a handout, how each runs for its picture, and which code is its rule."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from optlab import optimizer as ol
+from optlab.optimizer.quasi_newton.history import History
+
+
+@dataclass(frozen=True)
+class Subject:
+    """An optimizer with a handout.
+
+    Attributes
+    ----------
+    cls : type
+        The optimizer's class, or that of an average.
+    make : callable
+        Return the optimizer that runs for the picture.
+    rule : tuple of callables
+        The functions that are its rule: their sources are the code on the page.
+    """
+
+    cls: Any
+    make: Callable[[], Any]
+    rule: tuple[Callable[..., Any], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The name of the class."""
+        return str(self.cls.__name__)
+
+    @property
+    def summary(self) -> str:
+        """The first paragraph of the docstring, without its markup."""
+        text = inspect.cleandoc(self.cls.__doc__ or "").split("\n\n")[0]
+        return " ".join(text.split()).replace("``", "").replace("`", "")
+
+    @property
+    def call(self) -> str:
+        """How the optimizer is made, with the defaults that are its own."""
+        shared = {"parameters", "grad_clip", "multi_precision", "name", "not_finite"}
+        own = [
+            parameter.replace(annotation=inspect.Parameter.empty)
+            for parameter in inspect.signature(self.cls).parameters.values()
+            if parameter.name not in shared
+        ]
+        if not issubclass(self.cls, (ol.AdamW, ol.Lion, ol.Muon)):
+            own = [parameter for parameter in own if parameter.name != "weight_decay"]
+        listed = ", ".join(str(parameter) for parameter in own)
+        return f"ol.optimizer.{self.name}({listed})"
+
+    @property
+    def code(self) -> str:
+        """The source of the rule."""
+        functions = self.rule or (self.cls.update,)
+        return "\n\n".join(
+            textwrap.dedent(inspect.getsource(function)).rstrip() for function in functions
+        )
+
+
+def _sgd() -> Any:
+    return ol.SGD(0.03)
+
+
+_EMA, _MEAN = ol.ExponentialMovingAverage, ol.ModelAverage
+
+_ALL = [
+    Subject(ol.SGD, _sgd),
+    Subject(ol.Momentum, lambda: ol.Momentum(0.01, 0.9)),
+    Subject(ol.Adagrad, lambda: ol.Adagrad(1.0)),
+    Subject(ol.DecayedAdagrad, lambda: ol.DecayedAdagrad(0.1)),
+    Subject(ol.Adadelta, lambda: ol.Adadelta(100.0)),
+    Subject(ol.RMSProp, lambda: ol.RMSProp(0.1)),
+    Subject(ol.Rprop, lambda: ol.Rprop(0.05)),
+    Subject(ol.Adam, lambda: ol.Adam(0.2)),
+    Subject(ol.AdamW, lambda: ol.AdamW(0.2)),
+    Subject(ol.Adamax, lambda: ol.Adamax(0.2)),
+    Subject(ol.NAdam, lambda: ol.NAdam(0.2)),
+    Subject(ol.RAdam, lambda: ol.RAdam(0.2)),
+    Subject(ol.Lion, lambda: ol.Lion(0.05)),
+    Subject(ol.Lamb, lambda: ol.Lamb(0.05)),
+    Subject(ol.LarsMomentum, lambda: ol.LarsMomentum(1.0, 0.9, lars_coeff=0.01)),
+    Subject(ol.Ftrl, lambda: ol.Ftrl(1.0)),
+    Subject(ol.ASGD, lambda: ol.ASGD(0.02, batch_num=2)),
+    Subject(ol.Dpsgd, lambda: ol.Dpsgd(0.1, clip=1.0, batch_size=16.0, sigma=1.0)),
+    Subject(ol.Muon, lambda: ol.Muon(0.1)),
+    Subject(ol.DGCMomentum, lambda: ol.DGCMomentum(0.01, 0.9, 10_000)),
+    Subject(ol.LBFGS, lambda: ol.LBFGS(line_search_fn="strong_wolfe"), (ol.LBFGS._choose_direction, History.learn, History.newton_direction)),
+    Subject(ol.SAM, lambda: ol.SAM(_sgd(), rho=0.1), (ol.SAM._ascents,)),
+    Subject(
+        ol.LookAhead,
+        lambda: ol.LookAhead(ol.Momentum(0.01, 0.9), alpha=0.5, k=5),
+        (ol.LookAhead._moved, ol.LookAhead._after),
+    ),
+    Subject(_EMA, lambda: _EMA.around(_sgd(), 0.9), (_EMA._next_memory, _EMA._average)),
+    Subject(
+        _MEAN,
+        lambda: _MEAN.around(_sgd(), 0.5, min_average_window=5, max_average_window=20),
+        (_MEAN._next_memory, _MEAN._average),
+    ),
+]
+
+SUBJECTS = {subject.name: subject for subject in _ALL}
+"""Every optimizer that has a rule of its own, by name. `PipelineOptimizer`, `RecomputeOptimizer` and
+`Averaged` have none: they change how a step is computed, or carry an average."""
