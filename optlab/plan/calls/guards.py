@@ -387,7 +387,8 @@ class Guards:
             names = set(code.co_names)
             if not names.isdisjoint(_DYNAMIC) and _reads_any_name(code):
                 names |= f.__globals__.keys()
-            built_in: dict[str, Any] = f.__builtins__  # type: ignore[attr-defined]
+            function: Any = f  # whose builtins only some stubs of types know
+            built_in: dict[str, Any] = function.__builtins__
             for name in names:
                 what = f"the global variable '{name}'"
                 if name in f.__globals__:
