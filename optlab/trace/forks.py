@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -39,6 +39,8 @@ def fork(
             f"fork replays steps of one gradient; {type(evaluator).__name__} evaluates the "
             "loss itself."
         )
+    changed = {name: x for name, x in settings.items() if name != "learning_rate"}
+    _check_settings(old, changed)
     if not isinstance(step, (int, np.integer)) or isinstance(step, bool):
         raise TypeError(f"step is the number of a step; got {step!r}.")
     if not 0 <= step <= trace._now():
@@ -60,7 +62,6 @@ def fork(
             "loss=f, where f takes a dict of parameters by names (and, if it takes two arguments, "
             "the number of the step from 0). Traces of ol.compare know it."
         )
-    changed = {name: x for name, x in settings.items() if name != "learning_rate"}
     with run.scope():
         first = rebuilt(old, run.parameters, {}, run.template_scope())
         rates = trace.learning_rate / first.groups[0].multiplier
@@ -253,32 +254,31 @@ class _LossRun:
         return value.data
 
 
+def _check_settings(optimizer: Any, changes: Iterable[str]) -> None:
+    """Raise TypeError, with what there is, if a setting to change is not one of the rule."""
+    rule = type(_innermost(optimizer))
+    known = [*rule.hyperparameters, "weight_decay", "grad_clip"]
+    for name in changes:
+        if name not in known:
+            raise TypeError(
+                f"{rule.__name__} has no setting {name!r} that a fork can change; it has "
+                f"{', '.join(known)}."
+            )
+
+
 def rebuilt(
     optimizer: Any,
     parameters: list[Any],
     changes: dict[str, Any],
     scope: AbstractContextManager[Any],
 ) -> Any:
-    """Return an optimizer of the same settings, but for some, for other parameters.
-
-    Raises
-    ------
-    TypeError
-        If a setting is not one of the rule.
-    """
+    """Return an optimizer of the same settings, but for some, for other parameters."""
     if hasattr(optimizer, "inner_optimizer"):
         inner = rebuilt(optimizer.inner_optimizer, parameters, changes, scope)
         fresh = copy.copy(optimizer)
         vars(fresh).update(inner_optimizer=inner, _published_loss=[])
         fresh._forget()
         return fresh
-    known = [*type(optimizer).hyperparameters, "weight_decay", "grad_clip"]
-    for name in changes:
-        if name not in known:
-            raise TypeError(
-                f"{type(optimizer).__name__} has no setting {name!r} that a fork can change; it "
-                f"has {', '.join(known)}."
-            )
     count = iter(parameters)
     groups = []
     for group in optimizer.groups:
