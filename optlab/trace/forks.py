@@ -12,13 +12,14 @@ import numpy as np
 
 from optlab.backend import random
 from optlab.nn.base.parameter import Parameter
-from optlab.trace import tables
 from optlab.trace.influences import _innermost, _takes_step, check_values, optimizer_of
 from optlab.trace.probes import Norms, Values
 from optlab.trace.probes.base import Run
 from optlab.trace.probes.rows import flat_state, with_leaves
 from optlab.trace.recordings.of_optimizer import OptimizerRecording
 from optlab.trace.recordings.parts import changes_gradients, parts_of
+from optlab.trace.selections import select
+from optlab.trace.variables import flat_rows, variables_of
 
 
 def fork(
@@ -94,7 +95,7 @@ def fork(
                 new.step()
         finally:
             recording.stop()
-    whole = _joined(tables.select(trace, slice(None, step)), found)
+    whole = _joined(select(trace, slice(None, step)), found)
     whole.optimizer = new
     return whole
 
@@ -319,12 +320,12 @@ def _joined(first: Any, second: Any) -> Any:
     for clock in first.layouts:
         if (column := first.columns.get((f"steps of {clock}", 0))) is not None:
             column.extend(second.steps(clock))
-    for one in tables._variables(second):
+    for one in variables_of(second):
         place = places.get((one.clock, one.parameter))
         if place is None:
             continue
         array = one.array[1:] if one.kind == "parameter" else one.array
-        rows = tables._flat(array)
+        rows = flat_rows(array)
         column = first.columns[one.kind, place]
         before = len(first._clock(one.clock)) - own[one.clock] + (one.kind == "parameter")
         if len(rows):
