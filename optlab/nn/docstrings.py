@@ -150,7 +150,7 @@ def documented_with(common: str, rest: Iterable[str] = ()) -> Callable[[Cls], Cl
 
     Examples
     --------
-    >>> @documented_with("size : int\\n    How many.")
+    >>> @documented_with("size : int\n    How many.")
     ... class Row:
     ...     '''Some numbers in a row.'''
     ...     def __init__(self, size): ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -12,13 +12,14 @@ import numpy as np
 
 from optlab.backend import random
 from optlab.nn.base.parameter import Parameter
-from optlab.trace import tables
 from optlab.trace.influences import _innermost, _takes_step, check_values, optimizer_of
 from optlab.trace.probes import Norms, Values
 from optlab.trace.probes.base import Run
 from optlab.trace.probes.rows import flat_state, with_leaves
 from optlab.trace.recordings.of_optimizer import OptimizerRecording
 from optlab.trace.recordings.parts import changes_gradients, parts_of
+from optlab.trace.selections import select
+from optlab.trace.variables import flat_rows, variables_of
 
 
 def fork(
@@ -39,6 +40,8 @@ def fork(
             f"fork replays steps of one gradient; {type(evaluator).__name__} evaluates the "
             "loss itself."
         )
+    changed = {name: x for name, x in settings.items() if name != "learning_rate"}
+    _check_settings(old, changed)
     if not isinstance(step, (int, np.integer)) or isinstance(step, bool):
         raise TypeError(f"step is the number of a step; got {step!r}.")
     if not 0 <= step <= trace._now():
@@ -60,7 +63,6 @@ def fork(
             "loss=f, where f takes a dict of parameters by names (and, if it takes two arguments, "
             "the number of the step from 0). Traces of ol.compare know it."
         )
-    changed = {name: x for name, x in settings.items() if name != "learning_rate"}
     with run.scope():
         first = rebuilt(old, run.parameters, {}, run.template_scope())
         rates = trace.learning_rate / first.groups[0].multiplier
@@ -93,7 +95,7 @@ def fork(
                 new.step()
         finally:
             recording.stop()
-    whole = _joined(tables.select(trace, slice(None, step)), found)
+    whole = _joined(select(trace, slice(None, step)), found)
     whole.optimizer = new
     return whole
 
@@ -253,32 +255,31 @@ class _LossRun:
         return value.data
 
 
+def _check_settings(optimizer: Any, changes: Iterable[str]) -> None:
+    """Raise TypeError, with what there is, if a setting to change is not one of the rule."""
+    rule = type(_innermost(optimizer))
+    known = [*rule.hyperparameters, "weight_decay", "grad_clip"]
+    for name in changes:
+        if name not in known:
+            raise TypeError(
+                f"{rule.__name__} has no setting {name!r} that a fork can change; it has "
+                f"{', '.join(known)}."
+            )
+
+
 def rebuilt(
     optimizer: Any,
     parameters: list[Any],
     changes: dict[str, Any],
     scope: AbstractContextManager[Any],
 ) -> Any:
-    """Return an optimizer of the same settings, but for some, for other parameters.
-
-    Raises
-    ------
-    TypeError
-        If a setting is not one of the rule.
-    """
+    """Return an optimizer of the same settings, but for some, for other parameters."""
     if hasattr(optimizer, "inner_optimizer"):
         inner = rebuilt(optimizer.inner_optimizer, parameters, changes, scope)
         fresh = copy.copy(optimizer)
         vars(fresh).update(inner_optimizer=inner, _published_loss=[])
         fresh._forget()
         return fresh
-    known = [*type(optimizer).hyperparameters, "weight_decay", "grad_clip"]
-    for name in changes:
-        if name not in known:
-            raise TypeError(
-                f"{type(optimizer).__name__} has no setting {name!r} that a fork can change; it "
-                f"has {', '.join(known)}."
-            )
     count = iter(parameters)
     groups = []
     for group in optimizer.groups:
@@ -319,12 +320,12 @@ def _joined(first: Any, second: Any) -> Any:
     for clock in first.layouts:
         if (column := first.columns.get((f"steps of {clock}", 0))) is not None:
             column.extend(second.steps(clock))
-    for one in tables._variables(second):
+    for one in variables_of(second):
         place = places.get((one.clock, one.parameter))
         if place is None:
             continue
         array = one.array[1:] if one.kind == "parameter" else one.array
-        rows = tables._flat(array)
+        rows = flat_rows(array)
         column = first.columns[one.kind, place]
         before = len(first._clock(one.clock)) - own[one.clock] + (one.kind == "parameter")
         if len(rows):

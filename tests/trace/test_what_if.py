@@ -174,6 +174,8 @@ class TestFork:
             trace.fork(21, loss=rosenbrock)
         with pytest.raises(TypeError, match="SGD has no setting 'beta1' that a fork can change"):
             trace.fork(3, loss=rosenbrock, beta1=0.5)
+        with pytest.raises(TypeError, match=r"no setting 'lr' .*; it has learning_rate, "):
+            trace.fork(3, lr=0.5)  # the loss is missing, too: the wrong name comes first
         with pytest.raises(ValueError, match="needs the values of the parameters, or snapshots"):
             recorded(optimizer, w, probes="light").fork(3, loss=rosenbrock)
         with pytest.raises(ValueError, match="record with every=1"):

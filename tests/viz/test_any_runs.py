@@ -178,12 +178,36 @@ class TestWhatIsMissing:
             ("landscape", r"ol.lab.landscape\(model, loss, runs=trace\)"),
             ("landscape_png", "ol.lab.landscape"), ("connection", "ol.lab.connect"),
             ("connection_png", "ol.lab.connect"),
+            ("decision_boundary", r"ol.viz.decision_boundary\(training.model, training.data\)"),
+            ("decision_boundary_png", "Give a model and its data"),
+            ("claim", r"race\(position\) that returns ol.compare"),
+            ("fair_comparison", "seeds=5"), ("fair_comparison_png", "seeds=5"),
+            ("tuning", "trials=8"), ("tuning_png", "trials=8"),
+            ("training", "ol.lab.recipe"), ("training_png", "ol.lab.recipe"),
         ],
     )  # fmt: skip
     def test_what_no_run_has(self, draw, needs, race, trace, loaded):
         for given in (race, race["SGD"], trace, loaded, [trace, trace]):
             with pytest.raises(TypeError, match=f"cannot be drawn from .*{needs}"):
                 getattr(viz, draw)(given)
+
+    @pytest.mark.parametrize(
+        ("draw", "needs"),
+        [
+            ("decision_boundary", "Give a model and its data"),
+            ("decision_boundary_png", "Give a model and its data"),
+            ("claim", r"Give a sentence, positions, a function race\(position\)"),
+        ],
+    )
+    def test_nothing_at_all(self, draw, needs):
+        with pytest.raises(TypeError, match=rf"^{draw}\(\) has nothing to draw\. {needs}"):
+            getattr(viz, draw)()
+
+    def test_a_part(self):
+        with pytest.raises(TypeError, match=r"^decision_boundary\(model, .*\) needs data\.$"):
+            viz.decision_boundary(lambda points: points)
+        with pytest.raises(TypeError, match=r"^claim\(.*\) needs positions and race and measure"):
+            viz.claim("Adam is faster.")
 
     @pytest.mark.parametrize(
         ("quantity", "probe"),

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from optlab.backend.display import renderer
-from optlab.trace import store, tables
+from optlab.trace import pages, selections, store, tables
 from optlab.trace.methods.quantities import Quantities
 
 
@@ -105,7 +105,7 @@ class Forms(Quantities):
         >>> trace.sel(step=slice(2, 4)).step, trace.sel(step=5)["moment1"]["w"].shape
         (array([2, 3, 4]), (1, 1))
         """
-        return tables.select(self, step, parameter)  # type: ignore[no-any-return]
+        return selections.select(self, step, parameter)  # type: ignore[no-any-return]
 
     def save(self, path: str | Path) -> Path:
         """Write the trace to a Zarr store, which `load_trace` opens.
@@ -159,4 +159,4 @@ class Forms(Quantities):
         return renderer("trace").figure(self, **options)
 
     def _repr_html_(self) -> str:
-        return tables.to_html(self)
+        return pages.to_html(self)

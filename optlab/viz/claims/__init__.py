@@ -16,6 +16,7 @@ from optlab.viz.browser import save_page
 from optlab.viz.claims.image import claim_png
 from optlab.viz.claims.page import full_page, live_output
 from optlab.viz.claims.view import ClaimView, claim_view
+from optlab.viz.style.results import not_of_runs
 
 __all__ = ["Claim", "claim"]
 
@@ -84,6 +85,11 @@ class Claim(SavedBySave):
         return {"text/plain": repr(self), "text/html": live_output(self.view)}
 
 
+@not_of_runs(
+    "it makes runs of its own, one for each position of its slider",
+    "Give a sentence, positions, a function race(position) that returns ol.compare(...), "
+    "measure(comparison, name), holds(values), and in words what is measured.",
+)
 def claim(
     sentence: str,
     *,

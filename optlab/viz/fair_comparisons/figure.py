@@ -28,6 +28,7 @@ from optlab.viz.backends.scene import (
 from optlab.viz.style import layout, theme
 from optlab.viz.style.geometry import Floats
 from optlab.viz.style.labels import escaped
+from optlab.viz.style.results import refuse_runs
 from optlab.viz.style.text import format_number, join_names
 from optlab.viz.style.theme import Style
 
@@ -117,6 +118,11 @@ def _scene(
     result: Any, problem: str | None, budget: int | None, by: By, tuning: bool, width: int,
     height: int,
 ) -> Scene:  # fmt: skip
+    refuse_runs(
+        result,
+        "fair_comparison",
+        "its bands are over seeds. Give ol.compare(problem, optimizers, seeds=5).",
+    )
     of, most = result._place(problem, budget)
     what, styles = result.problems[of], styles_of(result)
     targets = all(one.target is not None for one in result.problems.values())

@@ -27,6 +27,7 @@ from optlab.viz.fair_comparisons.figure import styles_of
 from optlab.viz.style import layout, theme
 from optlab.viz.style.geometry import Floats
 from optlab.viz.style.labels import escaped
+from optlab.viz.style.results import refuse_runs
 from optlab.viz.style.theme import Style
 
 WIDTH, HEIGHT = 900, 440
@@ -88,6 +89,9 @@ def tuning_png(
 
 
 def _scene(result: Any, problem: str | None, setting: str, width: int, height: int) -> Scene:
+    refuse_runs(
+        result, "tuning", "a run has no trials. Give ol.compare(problem, optimizers, trials=8)."
+    )
     of, _ = result._place(problem, None)
     if not result.trials:
         raise ValueError("nothing was tuned: give ol.compare trials=8.")

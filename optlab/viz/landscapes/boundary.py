@@ -17,6 +17,7 @@ from optlab.viz.backends.scene import Axis, HeatMap, Line, Mark, Marker, Panel, 
 from optlab.viz.landscapes.space import space_axes, space_image, space_layout
 from optlab.viz.style import layout, theme
 from optlab.viz.style.geometry import Floats
+from optlab.viz.style.results import not_of_runs
 
 WIDTH, HEIGHT = 620, 520
 _GRID, _COARSE = 140, 60
@@ -24,9 +25,15 @@ _MOST_CLASSES = 6
 #: Steps of confidence between an even chance and certainty, and how pale they are.
 _SURE = 5
 _PALEST, _DEEPEST = 0.93, 0.6
+_says_what_it_needs = not_of_runs(
+    "the classes of the points between its examples have to be computed",
+    "Give a model and its data, such as ol.viz.decision_boundary(training.model, training.data) "
+    "of training = ol.lab.recipe('moons').run().",
+)
 _MARKERS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "pentagon")
 
 
+@_says_what_it_needs
 @layout.documented
 def decision_boundary(
     model: Any, data: Any, *, kind: Literal["map", "surface"] = "map", title: str = "",
@@ -68,6 +75,7 @@ def decision_boundary(
     return draw(_scene(model, data, title, width, height))
 
 
+@_says_what_it_needs
 @layout.documented
 def decision_boundary_png(
     model: Any, data: Any, *, kind: Literal["map", "surface"] = "map", title: str = "",

@@ -26,6 +26,7 @@ from optlab.viz.backends.scene import (
 from optlab.viz.landscapes.boundary import decision_boundary_png
 from optlab.viz.style import layout, theme
 from optlab.viz.style.geometry import Floats
+from optlab.viz.style.results import refuse_runs
 from optlab.viz.style.text import format_number
 
 WIDTH, HEIGHT = 900, 400
@@ -145,6 +146,9 @@ def _usual(result: Any) -> bytes:
 
 
 def _scene(result: Any, width: int, height: int) -> Scene:
+    refuse_runs(
+        result, "training", "a run keeps no scores. Give what ol.lab.recipe(name).run() returns."
+    )
     recipe = result.recipe
     line, other = theme.area_colors()[:2]
     page = layout.page(

@@ -6,16 +6,21 @@ of traces, or a comparison, as far as what it draws was recorded.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from optlab.backend.text import comma_list
+from optlab.backend.wrong_arguments import explained
 from optlab.trace import Trace
 from optlab.viz.style.geometry import Floats
 from optlab.viz.style.labels import Renamed, labeled_trace
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _KINDS = (
     "a trace (what ol.record or ol.load_trace gave, or race['name'] of ol.compare), a list or dict "
@@ -112,6 +117,42 @@ def refuse_runs(given: Any, what: str, needs: str) -> None:
         kind = "a comparison" if is_comparison(given) else "traces"
         kind = "a trace" if is_trace(given) else kind
         raise TypeError(f"{what} cannot be drawn from {kind}: {needs}")
+
+
+def not_of_runs(why: str, give: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Let a figure of something else than runs say what it needs; a decorator.
+
+    Parameters
+    ----------
+    why : str
+        What a run lacks, for traces and comparisons.
+    give : str
+        What to give instead, for these and for a call without arguments.
+
+    Examples
+    --------
+    >>> @not_of_runs("a run keeps no cells", "Give a sheet: table(sheet).")
+    ... def table(sheet): ...
+    >>> table()
+    Traceback (most recent call last):
+    ...
+    TypeError: table() has nothing to draw. Give a sheet: table(sheet).
+    """
+
+    def decorate(draw: Callable[P, R]) -> Callable[P, R]:
+        what, drawn = draw.__name__, explained(draw)
+
+        @functools.wraps(draw)
+        def checked(*args: P.args, **options: P.kwargs) -> R:
+            if not (args or options):
+                raise TypeError(f"{what}() has nothing to draw. {give}")
+            for given in (*args, *options.values()):
+                refuse_runs(given, what, f"{why}. {give}")
+            return drawn(*args, **options)
+
+        return checked
+
+    return decorate
 
 
 @dataclass(frozen=True)

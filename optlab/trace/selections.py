@@ -1,0 +1,117 @@
+"""The trace of some steps and some parameters of another one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from optlab.trace.columns import Column
+from optlab.trace.records import Record
+from optlab.trace.variables import SCALARS, flat_rows, variables_of
+
+
+def select(trace: Any, step: Any = None, parameter: Any = None) -> Any:
+    """Return the trace of some steps and parameters."""
+    trace.complete()
+    found = type(trace)(trace.name, dict(trace.settings))
+    for name in ("stopped", "error", "problem", "optimizer", "steps_taken"):
+        setattr(found, name, getattr(trace, name))
+    found.sentences += trace.left_out
+    known = _all_steps(trace)
+    wanted = _wanted(step, known)
+    found.marks += [(n, text) for n, text in trace.marks if wanted is None or n in wanted]
+    names = _wanted_names(trace, parameter)
+
+    def rows(own: np.ndarray) -> Any:
+        return slice(None) if wanted is None else np.isin(own, list(wanted))
+
+    steps = trace.step
+    for kind in ("step", *SCALARS, "memory"):
+        if (kind, 0) in trace.columns:
+            found.columns[kind, 0].extend(trace.columns[kind, 0].array()[rows(steps)])
+    for clock, layouts in trace.layouts.items():
+        own = trace.steps(clock)
+        chosen = rows(own)
+        if (f"steps of {clock}", 0) in trace.columns:
+            found.columns[f"steps of {clock}", 0].extend(own[chosen])
+        found.layouts[clock] = [[part] for layout in layouts for part in layout if part[0] in names]
+    places: dict[tuple[str, str], int] = {
+        (clock, layout[0][0]): i
+        for clock, layouts in found.layouts.items()
+        for i, layout in enumerate(layouts)
+    }
+    for clock, layouts in found.layouts.items():
+        found.layouts[clock] = [
+            [(name, 0, int(np.prod(shape)), shape)] for [(name, _, _, shape)] in layouts
+        ]
+    for one in variables_of(trace):
+        if one.parameter not in names:
+            continue
+        chosen = rows(trace.steps(one.clock))
+        array = one.array
+        if one.kind == "parameter":
+            after = array[1:][chosen]
+            first = 0 if wanted is None else int(np.argmax(chosen)) if len(chosen) else 0
+            array = np.concatenate([array[first : first + 1], after])
+        else:
+            array = array[chosen]
+        i = places[one.clock, one.parameter]
+        found.columns[one.kind, i].extend(flat_rows(array))
+    for label, record in trace.records.items():
+        copy = found.records[label] = Record(label, record.text)
+        copy.seconds, copy.bytes = record.seconds, record.bytes
+        own = record.steps.array(np.int64)
+        chosen = rows(own)
+        copy.steps.extend(own[chosen])
+        for quantity, arrays in record.arrays().items():
+            for name, array in arrays.items():
+                if name in names or not name or name not in _names_of(trace):
+                    column = copy.columns[quantity, name] = Column()
+                    column.extend(array[chosen])
+        copy.stored_results = {
+            name: array[chosen] if array.ndim and len(array) == len(own) else array
+            for name, array in record.results().items()
+        }
+    return found
+
+
+def _all_steps(trace: Any) -> set[int]:
+    clocks = [trace.step, *(trace.steps(clock) for clock in trace.layouts)]
+    clocks += [record.steps.array(np.int64) for record in trace.records.values()]
+    return {int(n) for own in clocks for n in own}
+
+
+def _wanted(step: Any, known: set[int]) -> set[int] | None:
+    """Return the chosen steps; None for all."""
+    if step is None:
+        return None
+    if isinstance(step, slice):
+        low = -np.inf if step.start is None else step.start
+        high = np.inf if step.stop is None else step.stop
+        inside = sorted(n for n in known if low <= n <= high)
+        return set(inside[:: step.step or 1])
+    wanted = {int(n) for n in np.atleast_1d(step)}
+    missing = sorted(wanted - known)
+    if missing:
+        nearest = min(known, key=lambda n: abs(n - missing[0]), default=None)
+        beside = "" if nearest is None else f"; the nearest is {nearest}"
+        raise KeyError(f"step {missing[0]} was not recorded{beside}")
+    return wanted
+
+
+def _names_of(trace: Any) -> list[str]:
+    """Return the names of all parameters of a trace."""
+    named = [part[0] for layouts in trace.layouts.values() for layout in layouts for part in layout]
+    return list(dict.fromkeys(named))
+
+
+def _wanted_names(trace: Any, parameter: Any) -> set[str]:
+    names = _names_of(trace)
+    if parameter is None:
+        return set(names)
+    wanted = [parameter] if isinstance(parameter, str) else list(parameter)
+    for name in wanted:
+        if name not in names:
+            raise KeyError(f"there is no parameter {name!r}; there is {', '.join(names)}")
+    return set(wanted)
