@@ -94,7 +94,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     rules.set_defaults(run=_rules)
 
-    course = commands.add_parser("course", help="lay out a course for nbgrader; write solutions; list the checks")
+    course = commands.add_parser(
+        "course", help="lay out a course for nbgrader; write solutions; list the checks"
+    )
     course_commands = course.add_subparsers(title="commands", required=True, metavar="command")
     new = course_commands.add_parser(
         "new", help="make a folder with assignments, in which nbgrader's commands work"

@@ -49,7 +49,10 @@ def racer(student_class: Any, learning_rate: float = 0.01, **settings: Any) -> O
 
         hyperparameters: ClassVar[dict[str, Any]] = {"learning_rate": learning_rate}
         slots: ClassVar[dict[str, Any]] = {}
+        kind: ClassVar[str] = "tensor"  # a class may look at all numbers of an array
         last, place = 0, 0
+
+        objects: list[Any]
 
         def scalars(self, t: int, h: Any) -> dict[str, Any]:
             """Return the number of the step: at the first one, new objects are made."""
@@ -59,7 +62,7 @@ def racer(student_class: Any, learning_rate: float = 0.01, **settings: Any) -> O
             """Take the step of the object that belongs to this parameter."""
             step = int(c.t)
             if step == 1 and self.last != 1:
-                self.objects: list[Any] = []
+                self.objects = []
             self.place = self.place + 1 if self.last == step else 0
             self.last = step
             if step == 1:
@@ -68,4 +71,7 @@ def racer(student_class: Any, learning_rate: float = 0.01, **settings: Any) -> O
             return new, {}, {"update": new - p}
 
     Racer.__name__ = getattr(student_class, "__name__", "Racer")
-    return Racer(learning_rate)
+    template = Racer(learning_rate)
+    # A list among its attributes says that calls change it: the engine then captures no plan.
+    template.objects = []
+    return template

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+#: Of what is right and what is not yet: they are read on light and on dark pages.
+_COLORS = {True: "#2e9e5b", False: "#d9534f"}
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -112,15 +115,24 @@ class Report:
     def _repr_html_(self) -> str:
         from html import escape
 
+        side = "text-align:left;border:0;padding:1px 8px 1px 0"
         rows = "".join(
-            f"<tr><td style='text-align:left'>{'✓' if right else '✗'}</td>"
-            f"<td style='text-align:left'>{escape(part)}</td></tr>"
+            f"<tr style='background:none'><td style='{side};color:{_COLORS[right]}'>"
+            f"{'✓' if right else '✗'}</td><td style='{side}'>{escape(part)}</td></tr>"
             for part, right in self.parts.items()
         )
         first = ""
         if self.first_difference is not None:
             first = f"<p>First difference: {escape(str(self.first_difference))}</p>"
+        parts = ""
+        if rows:  # what is all right is folded
+            right = sum(self.parts.values())
+            parts = (
+                f"<details{'' if self.passed else ' open'}><summary>{right} of {len(self.parts)} "
+                f"parts are right</summary><table style='border:0'>{rows}</table></details>"
+            )
         return (
-            f"<div><strong>{escape(self.summary)}</strong><p>{escape(self.message)}</p>{first}"
-            f"<table>{rows}</table></div>"
+            f"<div style='border-left:4px solid {_COLORS[self.passed]};padding:2px 0 2px 12px;"
+            f"margin:4px 0;max-width:48em'><strong>{escape(self.summary)}</strong>"
+            f"<p style='margin:4px 0'>{escape(self.message)}</p>{first}{parts}</div>"
         )

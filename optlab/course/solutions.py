@@ -51,12 +51,12 @@ def write_solutions(directory: str | Path, assignments: dict[str, Path]) -> list
 
 
 def folded(notebook: dict[str, Any]) -> dict[str, Any]:
-    """Return a source notebook, as plain data, with its solutions folded.
+    r"""Return a source notebook, as plain data, with its solutions folded.
 
     Examples
     --------
     >>> marks = {"nbgrader": {"solution": True, "grade": False}}
-    >>> source = "### BEGIN SOLUTION\\nx = 1\\n### END SOLUTION"
+    >>> source = "### BEGIN SOLUTION\nx = 1\n### END SOLUTION"
     >>> cell = {"cell_type": "code", "id": "a", "metadata": marks, "source": source}
     >>> told, code = folded({"cells": [cell]})["cells"]
     >>> code["source"], code["metadata"]["jupyter"]

@@ -11,11 +11,12 @@ pytest.importorskip("nbgrader")
 import nbformat
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
+import optlab as ol
 from optlab import cli
 from optlab.course.grading.cells import AskedCheck, asked_checks, cells_before, plain_python
 from optlab.course.grading.preprocessors import GradeChecks
 from optlab.course.layout import new_course
-from tests.course.helpers import SGD, changed
+from tests.course.helpers import SGD, changed, class_of
 
 
 def graded(source, points=4):
@@ -23,17 +24,18 @@ def graded(source, points=4):
     return new_code_cell(source, metadata={"nbgrader": marks})
 
 
-def points_of(*cells):
+def points_of(*cells, student=""):
     """Return the points that nbgrader reads from the last cell, and the text of its outputs."""
     from nbgrader.utils import determine_grade
 
     notebook = new_notebook(cells=list(cells))
-    GradeChecks(secret="s").preprocess(notebook, {})
+    GradeChecks(secret="s").preprocess(notebook, {"nbgrader": {"student": student}})
     cell = notebook.cells[-1]
     return determine_grade(cell)[0], str(cell.outputs)
 
 
 CHECK = 'ol.course.check("sgd", SGD)'
+OWN = 'ol.course.check("sgd", SGD, student=STUDENT)'
 
 
 def test_a_right_class_gets_all_points():
@@ -89,11 +91,21 @@ def test_hidden_checks_have_numbers_of_the_course_s_own():
     assert "expected" not in said
 
 
+def test_a_student_s_own_numbers_are_those_of_who_has_handed_in():
+    wrong = new_code_cell("STUDENT = 'grace'\n" + changed(SGD, ("p - self", "p + self")))
+    found = {who: points_of(wrong, graded(OWN), student=who)[1] for who in ("ada", "grace")}
+    for who, said in found.items():
+        report = ol.course.check("sgd", class_of(wrong.source), student=who)
+        assert str(report.first_difference) in said
+    assert found["ada"] != found["grace"]
+
+
 def test_checks_are_read_from_cells():
     assert asked_checks("# Others\n" + CHECK) == [AskedCheck("sgd", "SGD")]
     assert asked_checks("r = optlab.course.check('adam', A, seed=4, hidden=True)\nr") == [
         AskedCheck("adam", "A", 4, True)
     ]
+    assert asked_checks(OWN) == [AskedCheck("sgd", "SGD", own=True)]
     assert asked_checks("check('adam', A)") == asked_checks("this is no Python") == []
 
 
@@ -150,9 +162,9 @@ def assignment(path):
     marks = {"grade": False, "solution": True, "grade_id": "sgd", "locked": False}
     solution = SGD.replace("        return", "        ### BEGIN SOLUTION\n        return")
     cells = [
-        new_code_cell("import numpy as np\nimport optlab as ol"),
+        new_code_cell("import numpy as np\nimport optlab as ol\nSTUDENT = ''"),
         new_code_cell(solution + "        ### END SOLUTION\n", metadata={"nbgrader": marks}),
-        graded(CHECK, 2),
+        graded(OWN, 2),
         graded(
             f"### BEGIN HIDDEN TESTS\n{CHECK[:-1]}, seed=1, hidden=True)\n### END HIDDEN TESTS", 1
         ),

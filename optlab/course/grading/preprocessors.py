@@ -70,9 +70,7 @@ class GradeChecks(NbGraderPreprocessor):
                 continue
             asked = asked_checks(cell.source)
             if asked:
-                cell.outputs = self._outputs(
-                    cell, asked, cells_before(nb.cells, index), student
-                )
+                cell.outputs = self._outputs(cell, asked, cells_before(nb.cells, index), student)
         return nb, resources
 
     def _outputs(
