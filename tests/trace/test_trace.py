@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -421,3 +423,11 @@ def test_probes_that_are_no_list_say_what_to_write(probes, hint):
 def test_a_schedule_of_norms_has_a_name():
     with pytest.raises(TypeError, match=r"Norms\(every=10\)"):
         ol.probes.Norms(10)
+
+
+def test_methods_name_the_trace_whatever_file_they_are_in():
+    trace = ol.trace.Trace("mine")
+    with pytest.raises(TypeError, match=r"^Trace\.fork\(\) missing .* 'step'"):
+        trace.fork()
+    for method in (ol.trace.Trace.fork, ol.trace.Trace.append, ol.trace.Trace.steps):
+        assert pickle.loads(pickle.dumps(method)) is method
