@@ -52,7 +52,10 @@ def racer(student_class: Any, learning_rate: float = 0.01, **settings: Any) -> O
         kind: ClassVar[str] = "tensor"  # a class may look at all numbers of an array
         last, place = 0, 0
 
-        objects: list[Any]
+        def __init__(self, *arguments: Any, **named: Any) -> None:
+            super().__init__(*arguments, **named)
+            # A list among its attributes says that calls change it: no plan is captured of it.
+            self.objects: list[Any] = []
 
         def scalars(self, t: int, h: Any) -> dict[str, Any]:
             """Return the number of the step: at the first one, new objects are made."""
@@ -71,7 +74,4 @@ def racer(student_class: Any, learning_rate: float = 0.01, **settings: Any) -> O
             return new, {}, {"update": new - p}
 
     Racer.__name__ = getattr(student_class, "__name__", "Racer")
-    template = Racer(learning_rate)
-    # A list among its attributes says that calls change it: the engine then captures no plan.
-    template.objects = []
-    return template
+    return Racer(learning_rate)

@@ -139,3 +139,9 @@ def test_objects_that_keep_state_race_to_the_end(monkeypatch):
     race = race_of("05-averaging", "ada", monkeypatch, steps=100)
     assert np.isfinite(race["my LookAhead"].loss).all()
     assert len(race["my LookAhead"].loss) == 100  # so many are compiled where they may be
+
+
+def test_objects_that_keep_state_are_shown_in_the_explorer():
+    racer = ol.course.racer(class_of(TEXTS["momentum"]), 0.05)
+    shown = ol.explore("booth", {"mine": racer, "SGD": ol.optimizer.SGD(0.01)}, steps=20)
+    assert shown._repr_mimebundle_()
