@@ -93,7 +93,16 @@ def test_random_layers_go_on_to_the_bit(tmp_path):
     same(recipe.run(steps=9, to=tmp_path / "run"), recipe.run(steps=9))
 
 
+@pytest.fixture
+def interruptible():
+    """Let Ctrl-C interrupt, as it does in a terminal; a shell's background job ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.skipif(threading.current_thread() is not threading.main_thread(), reason="signals")
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_a_run_between_two_steps(tmp_path):
     recipe = ol.lab.recipe("moons")
     sent = []
