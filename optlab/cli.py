@@ -95,7 +95,8 @@ def _parser() -> argparse.ArgumentParser:
     rules.set_defaults(run=_rules)
 
     course = commands.add_parser(
-        "course", help="lay out a course for nbgrader; write solutions; list the checks"
+        "course",
+        help="lay out a course for nbgrader; write solutions, handouts and slides; list the checks",
     )
     course_commands = course.add_subparsers(title="commands", required=True, metavar="command")
     new = course_commands.add_parser(
@@ -116,6 +117,23 @@ def _parser() -> argparse.ArgumentParser:
     solutions.set_defaults(run=_course_solutions)
     checks = course_commands.add_parser("checks", help="list the checks of students' classes")
     checks.set_defaults(run=_course_checks)
+    handouts = course_commands.add_parser(
+        "handouts", help="write a page for each optimizer, as PDF: formula, picture, code"
+    )
+    handouts.add_argument("directory", type=Path, help="the folder for the files")
+    handouts.add_argument(
+        "names", nargs="*", metavar="name", help="an optimizer, such as Adam (default: all)"
+    )
+    handouts.set_defaults(run=_course_handouts)
+    slides = course_commands.add_parser(
+        "slides", help="write slides of the lectures, or of notebooks: HTML files, figures alive"
+    )
+    slides.add_argument("directory", type=Path, help="the folder for the files")
+    slides.add_argument(
+        "notebooks", nargs="*", metavar="notebook",
+        help="a lecture, such as 03-momentum, or the path of a notebook (default: all lectures)",
+    )  # fmt: skip
+    slides.set_defaults(run=_course_slides)
     return parser
 
 
@@ -224,6 +242,53 @@ def _course_checks(chosen: argparse.Namespace) -> int:
     for name, signature in names().items():
         print(f"{name:<{max(map(len, names()))}}  {signature}")
     return 0
+
+
+def _course_handouts(chosen: argparse.Namespace) -> int:
+    from importlib.util import find_spec
+
+    if find_spec("matplotlib") is None or find_spec("contourpy") is None:
+        from optlab._doctor import install_command
+
+        raise Trouble(
+            f"handouts are drawn by matplotlib. This installs it:\n\n    {install_command('lab')}\n"
+        )
+    from optlab.course.handouts import save_handouts
+
+    try:
+        for path in save_handouts(chosen.directory, chosen.names):
+            print(f"Wrote {path}")
+    except (ValueError, OSError) as error:
+        raise Trouble(str(error)) from None
+    return 0
+
+
+def _course_slides(chosen: argparse.Namespace) -> int:
+    from optlab.course.slides import MissingPackages, save_slides
+
+    lectures = packaged_lectures()
+    notebooks = [lectures.get(name, Path(name)) for name in chosen.notebooks]
+    for path in notebooks:
+        if not path.is_file():
+            raise Trouble(
+                f"{path} is neither a notebook nor a lecture; lectures are {', '.join(lectures)}"
+            )
+    try:
+        for path in save_slides(chosen.directory, notebooks or lectures.values()):
+            print(f"Wrote {path}", flush=True)
+    except MissingPackages as error:
+        from optlab._doctor import install_command
+
+        raise Trouble(f"{error}:\n\n    {install_command('slides')}\n") from None
+    except OSError as error:
+        raise Trouble(str(error)) from None
+    return 0
+
+
+def packaged_lectures() -> dict[str, Path]:
+    """Return the notebooks of the lectures, by name."""
+    folder = packaged_notebook().parent / LECTURES
+    return {path.stem: path for path in sorted(folder.glob("*.ipynb"))}
 
 
 def packaged_assignments() -> dict[str, Path]:

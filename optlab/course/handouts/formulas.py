@@ -20,11 +20,11 @@ from matplotlib.path import Path
 #: What the formulas of the library use and mathtext calls by another name.
 _NAMES = {
     r"\lVert": r"\Vert", r"\rVert": r"\Vert", r"\bmod": r"\;\mathrm{mod}\;",
-    r"\tfrac": r"\frac", r"\le": r"\leq", r"\ge": r"\geq",
+    r"\frac": r"\dfrac", r"\tfrac": r"\frac", r"\le": r"\leq", r"\ge": r"\geq",
 }  # fmt: skip
 _CASES = re.compile(r"\\begin\{cases\}(.*?)\\end\{cases\}", re.DOTALL)
 _BREAK = re.compile(r"\\\\")
-FONTSET = "cm"
+FONTSET = "stix"
 LINE_GAP, CASE_GAP, BRACE = 0.75, 0.35, 0.55
 """Between lines, between cases, and the width of a brace: in font sizes."""
 
@@ -144,8 +144,7 @@ def _parser() -> Any:
 
 def _measured(text: str, size: float) -> Box:
     shown = " ".join(text.split())
-    for name, known in _NAMES.items():
-        shown = re.sub(re.escape(name) + r"(?![A-Za-z])", lambda _, known=known: known, shown)  # type: ignore[misc]
+    shown = re.sub(r"\\[A-Za-z]+", lambda name: _NAMES.get(name[0], name[0]), shown)
     properties = FontProperties(size=size, math_fontfamily=FONTSET)
     try:
         width, height, depth, *_ = _parser().parse(f"${shown}$", 72, properties)

@@ -10,12 +10,14 @@ from typing import Any
 from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.transforms import Bbox, BboxTransformTo, TransformedBbox
 
 from optlab import __version__
 from optlab.course.handouts.formulas import formula
 from optlab.course.handouts.subjects import SUBJECTS, Subject
 from optlab.lab import compare
 from optlab.optimizer import SGD
+from optlab.parallel import LocalWorld
 from optlab.viz.backends.matplotlib.draw import draw_panel, panel_axes
 from optlab.viz.comparison.figure import race_scene
 from optlab.viz.style import theme
@@ -85,7 +87,7 @@ def save_handout(file: str | Path, subject: Subject) -> Path:
 
 def handout(subject: Subject) -> Figure:
     """Return the page of an optimizer as a figure of A4's size."""
-    figure = Figure(figsize=(WIDE / 72, HIGH / 72), dpi=72, facecolor=theme.PAPER)
+    figure = Figure(figsize=(WIDE / 72, HIGH / 72), dpi=100, facecolor=theme.PAPER)
     inner = WIDE - 2 * MARGIN
     y = MARGIN + 18
     _write(figure, MARGIN, y, subject.name, 22, weight="bold")
@@ -118,47 +120,51 @@ def _heading(figure: Figure, y: float, text: str) -> float:
     _write(figure, MARGIN, y, text, 10.5, weight="bold")
     line = [1 - (y + 5) / HIGH] * 2
     ends = [MARGIN / WIDE, 1 - MARGIN / WIDE]
-    figure.add_artist(
-        Line2D(ends, line, color=theme.RULE, lw=0.8, transform=figure.transFigure)
-    )
+    figure.add_artist(Line2D(ends, line, color=theme.RULE, lw=0.8, transform=figure.transFigure))
     return y + 18
 
 
 def _picture(figure: Figure, y: float, subject: Subject) -> float:
     """Draw a run on the valley beside one of SGD, and return where the picture ends."""
-    runs = {subject.name: subject.make()}
-    if subject.name != "SGD":
-        runs["SGD"] = SGD(0.03)
-    race = compare(PROBLEM, runs, steps=STEPS, seed=0)
+    race = _race(subject)
     inner = WIDE - 2 * MARGIN
     scene = race_scene(race, int(inner / 0.72), int(_PICTURE / 0.72) + 60)
     page = scene.page
     # The panels alone, as title and legend of the page are its own; a point is 1/0.72 pixels.
-    above = page.top * 0.72 - 16
+    above = page.top * 0.72 - 24
     whole = page.height * 0.72
-    sub = figure.add_subfigure(figure.add_gridspec(1, 1)[0])
+    sub: Any = figure.add_subfigure(figure.add_gridspec(1, 1)[0])
     _place(sub, MARGIN, y - above, inner, whole)
     for at, panel in enumerate(scene.panels):
         draw_panel(panel_axes(sub, page, at), panel)
-    y += whole - above + 10
+    y += whole - above - page.bottom * 0.72 + 34
     x = MARGIN
-    for name, style in ((name, style) for name, style in scene.legend.values()):
-        made = repr(race.optimizers[name]) if hasattr(race, "optimizers") else name
-        color = getattr(style, "color", theme.INK)
-        figure.add_artist(
-            Line2D(
-                [x / WIDE, (x + 18) / WIDE], [1 - (y - 3) / HIGH] * 2, color=color, lw=1.6,
-                transform=figure.transFigure,
-            )
-        )  # fmt: skip
-        _write(figure, x + 24, y, made, 8.5)
-        y += 12
+    for name, style in scene.legend.values():
+        line = [1 - (y - 3) / HIGH] * 2
+        ends = [x / WIDE, (x + 18) / WIDE]
+        look: dict[str, Any] = {"color": getattr(style, "color", theme.INK), "lw": 1.6}
+        figure.add_artist(Line2D(ends, line, transform=figure.transFigure, **look))
+        made = f"ol.optimizer.{race.optimizers[name]!r}"
+        for text in textwrap.wrap(made, 96, subsequent_indent="    "):
+            _write(figure, x + 24, y, text, 8.5)
+            y += 12
     return y
 
 
-def _place(sub: Any, left: float, top: float, width: float, height: float) -> None:
-    from matplotlib.transforms import Bbox, BboxTransformTo, TransformedBbox
+def _race(subject: Subject) -> Any:
+    """Run the optimizer on the valley, and SGD beside it."""
 
+    def run(_: Any = None) -> Any:
+        runs = {subject.name: subject.make()}
+        if subject.name != "SGD":
+            runs["SGD"] = SGD(0.03)
+        return compare(PROBLEM, runs, steps=STEPS, seed=0)
+
+    return run() if subject.ranks == 1 else LocalWorld(subject.ranks).run(run)[0]
+
+
+def _place(sub: Any, left: float, top: float, width: float, height: float) -> None:
+    """Put a part of a figure at a place in points; a grid knows shares of the page alone."""
     box = Bbox.from_bounds(left / WIDE, 1 - (top + height) / HIGH, width / WIDE, height / HIGH)
     sub.bbox_relative = box
     sub.bbox = TransformedBbox(box, sub.figure.transFigure)

@@ -24,11 +24,14 @@ class Subject:
         Return the optimizer that runs for the picture.
     rule : tuple of callables
         The functions that are its rule: their sources are the code on the page.
+    ranks : int
+        The simulated ranks on which it runs for the picture, of an optimizer that needs several.
     """
 
     cls: Any
     make: Callable[[], Any]
     rule: tuple[Callable[..., Any], ...] = ()
+    ranks: int = 1
 
     @property
     def name(self) -> str:
@@ -39,7 +42,9 @@ class Subject:
     def summary(self) -> str:
         """The first paragraph of the docstring, without its markup."""
         text = inspect.cleandoc(self.cls.__doc__ or "").split("\n\n")[0]
-        return " ".join(text.split()).replace("``", "").replace("`", "")
+        for markup, plain in {":math:": "", "``": "", "`": "", r"\beta_1": "β₁"}.items():
+            text = text.replace(markup, plain)
+        return " ".join(text.split())
 
     @property
     def call(self) -> str:
@@ -82,7 +87,7 @@ _ALL = [
     Subject(ol.AdamW, lambda: ol.AdamW(0.2)),
     Subject(ol.Adamax, lambda: ol.Adamax(0.2)),
     Subject(ol.NAdam, lambda: ol.NAdam(0.2)),
-    Subject(ol.RAdam, lambda: ol.RAdam(0.2)),
+    Subject(ol.RAdam, lambda: ol.RAdam(0.04)),
     Subject(ol.Lion, lambda: ol.Lion(0.05)),
     Subject(ol.Lamb, lambda: ol.Lamb(0.05)),
     Subject(ol.LarsMomentum, lambda: ol.LarsMomentum(1.0, 0.9, lars_coeff=0.01)),
@@ -90,8 +95,8 @@ _ALL = [
     Subject(ol.ASGD, lambda: ol.ASGD(0.02, batch_num=2)),
     Subject(ol.Dpsgd, lambda: ol.Dpsgd(0.1, clip=1.0, batch_size=16.0, sigma=1.0)),
     Subject(ol.Muon, lambda: ol.Muon(0.1)),
-    Subject(ol.DGCMomentum, lambda: ol.DGCMomentum(0.01, 0.9, 10_000)),
-    Subject(ol.LBFGS, lambda: ol.LBFGS(line_search_fn="strong_wolfe"), (ol.LBFGS._choose_direction, History.learn, History.newton_direction)),
+    Subject(ol.DGCMomentum, lambda: ol.DGCMomentum(0.01, 0.9, 10, sparsity=[0.5]), ranks=2),
+    Subject(ol.LBFGS, lambda: ol.LBFGS(line_search_fn="strong_wolfe"), (History.newton_direction,)),
     Subject(ol.SAM, lambda: ol.SAM(_sgd(), rho=0.1), (ol.SAM._ascents,)),
     Subject(
         ol.LookAhead,
@@ -107,5 +112,8 @@ _ALL = [
 ]
 
 SUBJECTS = {subject.name: subject for subject in _ALL}
-"""Every optimizer that has a rule of its own, by name. `PipelineOptimizer`, `RecomputeOptimizer` and
-`Averaged` have none: they change how a step is computed, or carry an average."""
+"""Every optimizer that has a rule of its own, by name.
+
+`PipelineOptimizer`, `RecomputeOptimizer` and `Averaged` have none: they change how a step is
+computed, or carry an average.
+"""
