@@ -84,7 +84,8 @@ def test_links_of_the_repository_become_links_of_the_site(text, there):
 @pytest.mark.slow
 def test_the_site_builds_without_a_warning_and_asks_no_other_host(tmp_path, capfd):
     """Minutes; where the extra `docs` is installed. ``.ci/run --site`` runs the notebooks, too."""
-    pytest.importorskip("sphinx")
+    for name in ("numpydoc", "pydata_sphinx_theme", "myst_nb", "sphinx_gallery", "sphinx_design"):
+        pytest.importorskip(name)
     from docs.__main__ import main
 
     assert main(["--no-notebooks", "--out", str(tmp_path / "html")]) == 0, capfd.readouterr()
