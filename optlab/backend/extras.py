@@ -34,10 +34,13 @@ def missing(what: str, module: str) -> str:
     Examples
     --------
     >>> missing("Sweep.to_xarray()", "xarray")
-    "Sweep.to_xarray() needs xarray, which is not installed: pip install 'optlab[lab]'."
+    "Sweep.to_xarray() needs xarray, which is not installed: pip install 'optlab[lab]'. ..."
     """
     package, extra = EXTRAS.get(module, (module, "lab"))
-    return f"{what} needs {package}, which is not installed: pip install 'optlab[{extra}]'."
+    return (
+        f"{what} needs {package}, which is not installed: pip install 'optlab[{extra}]'. "
+        f"In a clone of the repository: pip install '.[{extra}]'."
+    )
 
 
 @contextmanager

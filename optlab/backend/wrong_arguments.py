@@ -470,7 +470,9 @@ def _of_values(
     if found is not None:
         return found
     listed = ", ".join(f"{p.name}={shown(value)}" for p, value in given)
-    reason = str(error).strip("'\"") or type(error).__name__
+    # A KeyError is written as the key's repr, with quotes around the whole text.
+    text = error.args[0] if isinstance(error, KeyError) and error.args else error
+    reason = str(text) or type(error).__name__
     kind = TypeError if isinstance(error, AttributeError) else ValueError
     return kind(
         f"{label} cannot take these arguments together, or one of them: {listed}. "

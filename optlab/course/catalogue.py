@@ -16,6 +16,6 @@ def find(name: str) -> Check:
     """Return the check of a name, or raise an error that suggests one."""
     if name in CHECKS:
         return CHECKS[name]
-    near = difflib.get_close_matches(str(name), CHECKS, 1, 0.5)
+    near = difflib.get_close_matches(str(name), CHECKS, 1, 0.7)
     hint = f"did you mean {near[0]!r}? " if near else ""
     raise ValueError(f"there is no check {name!r}: {hint}The checks are {', '.join(CHECKS)}.")

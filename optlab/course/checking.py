@@ -85,7 +85,7 @@ def check(
     if not callable(student_class):
         raise TypeError(
             f"check({name!r}, ...) takes the class itself, not an object of it; "
-            f"it was given a {type(student_class).__name__}"
+            f"it was given an object of type {type(student_class).__name__}"
         )
     try:
         pickled = packed(student_class)

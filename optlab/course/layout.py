@@ -46,6 +46,44 @@ c.ClearSolutions.code_stub = {{
 }}
 '''
 
+README = """\
+# {course_id}
+
+A course for nbgrader, made by `optlab course new`. Run all commands in this folder.
+
+| here | what it is |
+| --- | --- |
+| `source/` | the assignments **with their solutions and hidden tests**: keep them to yourself |
+| `release/` | what students get; `nbgrader generate_assignment` writes it |
+| `submitted/STUDENT/ASSIGNMENT/` | where submissions go, a folder for each student |
+| `autograded/`, `feedback/` | what nbgrader makes of them |
+| `nbgrader_config.py` | the settings, and the secret of the hidden checks: keep it to yourself |
+
+## What students need
+
+Python 3.11 or newer and optlab with the extras lab and course, from a clone of its repository:
+
+    pip install ".[lab,course]"
+
+Each student writes the name of their folder in `submitted/` into the cell `STUDENT = ""` of an
+assignment: the numbers of the notebook and of its checks are drawn from it.
+
+## From hand-out to marks
+
+    nbgrader generate_assignment {first}   # writes release/{first}/: hand out this folder
+    nbgrader autograde {first}             # grades submitted/STUDENT/{first}/{first}.ipynb
+    nbgrader generate_feedback {first}     # writes feedback/STUDENT/{first}/: give it back
+    nbgrader export                        # writes grades.csv
+
+Points are in the test cells of `source/`: open a notebook in JupyterLab to change them. A check
+gives a part of its points where a part of it is right. Generate the assignment again afterwards.
+
+Warnings such as `Attribute 'checksum' for cell ... has changed!` are harmless: a cell of the source
+is another than when its points were last written down, as it is after an edit.
+
+After the deadline, `optlab course solutions DIR` writes the assignments with solutions to read.
+"""
+
 
 def new_course(
     directory: str | Path, assignments: dict[str, Path], course_id: str = ""
@@ -71,7 +109,7 @@ def new_course(
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     [path.name for path in new_course(folder, {})]
-    ['nbgrader_config.py']
+    ['nbgrader_config.py', 'README.md']
     """
     folder = Path(directory).expanduser().absolute()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -82,7 +120,14 @@ def new_course(
         CONFIG.format(course_id=course_id or folder.name, secret=secrets.token_hex(16)),
         encoding="utf-8",
     )
-    written = [config]
+    readme = folder / "README.md"
+    readme.write_text(
+        README.format(
+            course_id=course_id or folder.name, first=next(iter(assignments), "ASSIGNMENT")
+        ),
+        encoding="utf-8",
+    )
+    written = [config, readme]
     for name, notebook in assignments.items():
         place = folder / "source" / name / f"{name}.ipynb"
         place.parent.mkdir(parents=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 if TYPE_CHECKING:
     from optlab.optimizer import Optimizer
 
@@ -71,7 +73,7 @@ def racer(student_class: Any, learning_rate: float = 0.01, **settings: Any) -> O
             if step == 1:
                 self.objects.append(student_class(h.learning_rate, **settings))
             [new] = self.objects[self.place].step([p], [g])
-            return new, {}, {"update": new - p}
+            return np.asarray(new), {}, {"update": new - p}
 
     Racer.__name__ = getattr(student_class, "__name__", "Racer")
     return Racer(learning_rate)

@@ -285,9 +285,12 @@ def same(one: Any, other: Any) -> bool:
     """Return whether nested lists of arrays have equal numbers (NaN is NaN)."""
     if isinstance(one, list) and isinstance(other, (list, tuple)):
         return len(one) == len(other) and all(map(same, one, other))
-    if isinstance(one, dict) or isinstance(other, (dict, list, tuple, str, type(None))):
+    if isinstance(one, dict) or isinstance(other, (dict, str, type(None))):
         return True if isinstance(one, dict) else one is other
-    first, second = np.asarray(one, dtype=float), np.asarray(other, dtype=float)
+    try:  # a class may give back nested lists of numbers for an array
+        first, second = np.asarray(one, dtype=float), np.asarray(other, dtype=float)
+    except (TypeError, ValueError):
+        return False
     if first.shape != second.shape:
         return False
     return bool(((first == second) | ((first != first) & (second != second))).all())

@@ -126,6 +126,9 @@ def test_a_course_is_laid_out_once(tmp_path, capsys):
     assert cli.main(["course", "new", str(folder)]) == 0
     assert "nbgrader generate_assignment" in capsys.readouterr().out
     assert (folder / "nbgrader_config.py").is_file()
+    readme = (folder / "README.md").read_text(encoding="utf-8")
+    for said in ("submitted/STUDENT/01-reverse-mode", "solutions", "[lab,course]", "checksum"):
+        assert said in readme, said
     assignments = {path.name for path in (folder / "source").iterdir()}
     assert {"03-momentum", "04-adam", "05-averaging"} <= assignments
     assert cli.main(["course", "new", str(folder)]) == 1
