@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.jupyter import FLAGS, OWN_FOLDERS
+from benchmarks.jupyter import FLAGS, OWN_FOLDERS, unused_port
 from optlab._doctor import find_browser
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,7 +59,17 @@ def lab(tmp_path_factory):
     log = home / "log.txt"
     with log.open("w") as output:
         server = subprocess.Popen(
-            [sys.executable, "-m", "optlab", "lab", "--no-browser", "--directory", str(folder)],
+            [
+                sys.executable,
+                "-m",
+                "optlab",
+                "lab",
+                "--no-browser",
+                "--directory",
+                str(folder),
+                "--port",
+                str(unused_port()),
+            ],
             cwd=ROOT,
             env=environment,
             stdout=output,

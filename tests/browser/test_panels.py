@@ -137,7 +137,8 @@ def test_modes_of_a_quadratic_are_those_of_the_closed_form(opened, momentum, nes
     page = opened(ol.explore(BOWL, {"Momentum": optimizer}, steps=100))
     panel(page, "modes")
     wanted = ol.lab.closed_form(BOWL, optimizer, steps=100)
-    rows = page.root.locator(".ol-beside-legend .ol-legend-row").all_inner_texts()
+    directions = page.root.get_by_role("list", name="directions")
+    rows = directions.get_by_role("listitem").all_inner_texts()
     for row, curve, factor, kind in zip(
         rows, wanted.curvatures[::-1], wanted.convergence[::-1], wanted.kinds[::-1], strict=True
     ):
