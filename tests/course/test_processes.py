@@ -122,7 +122,9 @@ def test_library_classes_are_no_solutions():
 def test_wrong_calls_say_what_to_write():
     with pytest.raises(ValueError, match="did you mean 'momentum'"):
         ol.course.check("momentun", class_of(SGD))
-    with pytest.raises(TypeError, match="takes the class itself"):
+    with pytest.raises(ValueError, match="no check 'nonsense': The checks are"):
+        ol.course.check("nonsense", class_of(SGD))
+    with pytest.raises(TypeError, match=r"takes the class itself.* an object of type"):
         ol.course.check("sgd", class_of(SGD)(0.1))
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import optlab as ol
+from optlab.backend.wrong_arguments import _of_values
 
 STEPS = 500
 RATE = 0.002
@@ -97,3 +98,9 @@ def test_a_racer_goes_the_way_of_the_plain_class(name):
 def test_a_page_can_be_made_of_a_racer(name):
     page = ol.explore("booth", {"mine": ol.course.racer(MADE[name], RATE)}).to_html()
     assert "mine" in page
+
+
+def test_the_reason_of_a_wrong_call_keeps_its_quotes():
+    said = _of_values("f", AttributeError("'SGD' object has no attribute 'objects'"), [])
+    assert "(AttributeError: 'SGD' object has no attribute 'objects')" in str(said)
+    assert "(KeyError: no slot 'm')" in str(_of_values("f", KeyError("no slot 'm'"), []))
