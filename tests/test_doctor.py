@@ -65,7 +65,7 @@ def test_a_missing_extra_is_no_fault(versions):
     report = ol.doctor()
     [row] = [row for row in report.rows if row.name == "zarr"]
     assert row.state == "missing"
-    assert row.mend.endswith('-m pip install "zarr>=3.1.3"')
+    assert row.mend.endswith('-m pip install "zarr>=3.1.6"')
     assert report.ok == all(row.state != "broken" for row in report.rows)
 
 

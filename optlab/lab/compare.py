@@ -15,7 +15,7 @@ from optlab.backend import random
 from optlab.backend.display import Rendered
 from optlab.backend.extras import needed_for
 from optlab.backend.text import unique_lines
-from optlab.backend.user_frames import lines_outside
+from optlab.backend.user_frames import lines_outside, stack_level_outside
 from optlab.lab import recorded_path
 from optlab.lab.cell_store import mapped
 from optlab.lab.evaluation_budget import evaluation_weights, run_updates
@@ -268,7 +268,11 @@ def _gather(comparison: Comparison, found: Iterable[Comparison]) -> None:
         if trace.error is not None:
             if not len(trace) and len(comparison.traces) == 1:
                 raise trace.error
-            warnings.warn(f"{trace.name} {trace.stopped}", RaceWarning, stacklevel=3)
+            warnings.warn(
+                f"{trace.name} {trace.stopped}",
+                RaceWarning,
+                stacklevel=stack_level_outside("optlab"),
+            )
 
 
 def _checked_optimizers(optimizers: Any) -> dict[str, Optimizer]:
@@ -357,7 +361,9 @@ def _race(
                 f"{_line_of(error)}"
             )
             trace.error = error
-            warnings.warn(f"{name} {trace.stopped}", RaceWarning, stacklevel=3)
+            warnings.warn(
+                f"{name} {trace.stopped}", RaceWarning, stacklevel=stack_level_outside("optlab")
+            )
             last = math.nan
         comparison.final_loss[name] = float(last)
         comparison.evaluations[name] = np.array(counts, dtype=int)

@@ -61,6 +61,16 @@ class Desk:
         self.cell(number).locator(".cm-focused").wait_for()
         self.page.keyboard.press(keys)
 
+    def run_when_connected(self, number=0):
+        """Run a cell; again while its notebook, which looks idle before, has no kernel yet."""
+        prompt = self.cell(number).locator(".jp-InputPrompt")
+        for _ in range(60):
+            self.run(number)
+            self.page.wait_for_timeout(1000)
+            if prompt.inner_text() != "[ ]:":
+                return
+        raise AssertionError("the cell was never run")
+
     def put(self, code, number):
         self.cell(number).locator(".cm-content").click()
         self.page.keyboard.press("Control+a")
@@ -193,7 +203,7 @@ def test_notebook_7(desk, hosts):
     one.page.locator(".jp-NotebookKernelStatus, .jp-Toolbar-kernelStatus").first.wait_for()
     one.page.locator('[data-status="idle"]').first.wait_for(timeout=60_000)
     one.complaints.clear()  # other extensions' own, while the page was loading
-    one.run()
+    one.run_when_connected()
     root = opened(one.page)
     until(root, "explorer.model.alive")
     exercise(one.page, root)
