@@ -154,14 +154,8 @@ def documented_with(common: str, rest: Iterable[str] = ()) -> Callable[[Cls], Cl
     ... class Row:
     ...     '''Some numbers in a row.'''
     ...     def __init__(self, size): ...
-    >>> print(Row.__doc__)
-    Some numbers in a row.
-    <BLANKLINE>
-
-    Parameters
-    ----------
-    size : int
-        How many.
+    >>> [line.strip() for line in Row.__doc__.split("\n") if line.strip()]
+    ['Some numbers in a row.', 'Parameters', '----------', 'size : int', 'How many.']
     """
     shared = _entries(common)
 
