@@ -191,7 +191,7 @@ class PCA(_OfWeights):
         rows[old[0] :, : old[1]] = inside
         rows[old[0] :, old[1] :] = r.T
         basis = np.concatenate([self._basis, q.T])
-        _, _, turn = np.linalg.svd(rows, full_matrices=False)
+        _, turn = _right_vectors(rows)
         turn = turn[: self.rank]
         self._basis, self._coordinates = turn @ basis, rows @ turn.T
 
@@ -202,7 +202,7 @@ class PCA(_OfWeights):
         if not len(points):
             return {"pca": np.zeros((0, self.k)), "pca explained": np.full(self.k, np.nan)}
         centered = points - points.mean(axis=0)
-        _, sizes, axes = np.linalg.svd(centered, full_matrices=False)
+        sizes, axes = _right_vectors(centered)
         # The sign of an axis is free: its largest entry among the points is positive.
         found = centered @ axes[: self.k].T
         signs = np.sign(found[np.argmax(np.abs(found), axis=0), np.arange(found.shape[1])])
@@ -214,3 +214,12 @@ class PCA(_OfWeights):
             "pca": np.pad(found, ((0, 0), (0, max(0, pad)))),
             "pca explained": np.pad(share, (0, max(0, self.k - len(share)))),
         }
+
+
+def _right_vectors(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return singular values and right singular vectors; NaN of a run that has diverged."""
+    if np.isfinite(rows).all():
+        _, sizes, vectors = np.linalg.svd(rows, full_matrices=False)
+        return sizes, vectors
+    count = min(rows.shape)  # some releases of LAPACK raise here
+    return np.full(count, np.nan), np.full((count, rows.shape[1]), np.nan)
