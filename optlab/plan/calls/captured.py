@@ -234,6 +234,7 @@ class Captured:
             result, why = run_both(self.f, one.program, undo, roots, args, kwargs, leaves)
         finally:
             self.busy = False
+            undo.forget()
         events.call_rehearsed.publish("stands")
         if why:
             message = (

@@ -83,12 +83,21 @@ class FirstCall:
         self.plans = plans
         self.f, self.args, self.kwargs, self.key = plans.f, args, kwargs, key
         self.guards = Guards(self.f, args, kwargs)
+        self._recorders: list[Recorder] = []
 
     def result(self) -> Any:
         """Make the call, and a plan of it; return what the function returns."""
         if self.guards.recomputes():
             self.plans.refuse(self.key, "it uses an optimizer that decides what operations save")
             return self.f(*self.args, **self.kwargs)
+        try:
+            return self._made()
+        finally:  # they hold copies of all states, in cycles that only the collector would find
+            for recorder in self._recorders:
+                recorder.forget()
+
+    def _made(self) -> Any:
+        """Make the call with a recorder, and once more as a plan where that stands."""
         rehearsed = events.call_rehearsed
         rehearsed.publish("begins")
         try:
@@ -157,6 +166,7 @@ class FirstCall:
         recorder.outside = {id(x) for x in self.guards.arrays()}
         # What the call does to the engine without its knowledge is to be undone, too.
         recorder.undo.protect_all(roots)
+        self._recorders.append(recorder)
         return recorder
 
     def _record(self, first: Recorder) -> tuple[Any, Program | None]:

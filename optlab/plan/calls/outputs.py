@@ -40,7 +40,7 @@ class Output:
         recorder.check_graphs()
         self.plain = self._plain(result)
         self.live: list[Any] = []
-        self.whole: Any = self
+        self._with_graphs: LiveOutput | None = None
         self.template = self._template(result)
         self.graphs: list[LiveGraph] = []
         for t in () if recorder.dead else self.live:
@@ -52,7 +52,12 @@ class Output:
                 )
                 return
             self.graphs[-1].from_caller = set(inputs)
-        self.whole = LiveOutput(self, self.graphs) if self.graphs else self
+        self._with_graphs = LiveOutput(self, self.graphs) if self.graphs else None
+
+    @property
+    def whole(self) -> Any:
+        """The result with the graphs of Tensors that a caller may go on with."""
+        return self._with_graphs or self
 
     def match(self, other: Output) -> None:
         """Make Tensors that each of two runs has made of the same values constants of the plan."""

@@ -122,6 +122,10 @@ class Undo:
         of_python.setstate(self._of_python)
         np.random.set_state(self._of_numpy)  # noqa: NPY002
 
+    def forget(self) -> None:
+        """Let go of the objects and of the copies of their arrays."""
+        self._seen, self._arrays, self._attributes, self._containers = {}, [], [], []
+
 
 class _Slots:
     """The slots of an object."""

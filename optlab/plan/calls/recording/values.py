@@ -114,6 +114,15 @@ class RecordedValues:
         #: On the clock that numbers nodes: leaves that are younger are those of the call.
         self.started = next(versions.clock)
 
+    def forget(self) -> None:
+        """Let go of every array of the call, which has ended; values that live on hold theirs."""
+        self.undo.forget()
+        self.entries, self.handed, self.containers = [], [], []
+        self.constants, self.contents, self.sources = {}, {}, {}
+        self._tensors, self._kept, self._with_graph = [], [], []
+        self._values, self._places, self._keys = {}, {}, {}
+        self._written, self._holders = {}, {}
+
     def place(self) -> Place:
         """Return a new place."""
         self.count += 1
