@@ -30,7 +30,9 @@ def chromium():
         if os.environ.get("CI") == "true":
             pytest.fail(reason)
         pytest.skip(reason)
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
+
+    expect.set_options(timeout=30_000)  # a busy computer takes its time
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=str(found), args=FLAGS)

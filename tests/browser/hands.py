@@ -2,6 +2,8 @@
 
 import re
 
+from playwright.sync_api import expect
+
 # The state of the widget, which only tests read.
 STATE = "root => structuredClone(root.explorer.state)"
 PATH = """(root, name) => {
@@ -60,7 +62,7 @@ def exercise(page, root):
     """Play, scrub, drag the start, move a rate, change tab and mode, choose a preset."""
     root.scroll_into_view_if_needed()
     assert inked(root) > 20
-    assert root.locator(".ol-plot-area canvas").first.is_visible()
+    expect(root.locator(".ol-plot-area canvas").first).to_be_visible()
 
     def box_of(locator):
         locator.scroll_into_view_if_needed()
@@ -105,11 +107,11 @@ def exercise(page, root):
     assert root.evaluate(STATE)["tab"] == "length"
     root.get_by_role("button", name="Take apart").click()
     ready(root)
-    assert root.locator(".ol-apart").is_visible()
-    assert not root.locator(".ol-plot-area").is_visible()
+    expect(root.locator(".ol-apart")).to_be_visible()
+    expect(root.locator(".ol-plot-area")).to_be_hidden()
     root.get_by_role("button", name="Look").click()
     ready(root)
-    assert root.locator(".ol-plot-area").is_visible()
+    expect(root.locator(".ol-plot-area")).to_be_visible()
 
     names = root.locator(".ol-example").evaluate_all("all => all.map(one => one.dataset.name)")
     if root.locator(".ol-example").first.is_visible():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
+from playwright.sync_api import expect
 
 import optlab as ol
 
@@ -77,8 +78,8 @@ def test_the_slider_changes_map_chart_and_what_is_said(opened):
     page.keyboard.press("ArrowUp")
     assert root.evaluate(SHOWN) == first
     assert map_of(root) == before
-    assert page.locator("img").count() == 0
-    assert page.locator(".optlab-claim-still").count() == 0
+    expect(page.locator("img")).to_have_count(0)
+    expect(page.locator(".optlab-claim-still")).to_have_count(0)
 
 
 def test_dragging_along_the_chart_and_the_slider(opened):
@@ -173,5 +174,5 @@ def test_in_a_notebook_twice_and_its_keys_stay_inside(notebook):
         notebook.page.keyboard.press(key)
     assert roots.nth(0).evaluate(SHOWN).startswith("10: ")
     assert roots.nth(1).evaluate(SHOWN).startswith("5: ")
-    assert notebook.page.locator(".jp-Notebook .jp-Cell").count() == cells
+    expect(notebook.page.locator(".jp-Notebook .jp-Cell")).to_have_count(cells)
     assert notebook.complaints == []

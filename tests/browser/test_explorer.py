@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from playwright.sync_api import expect
 
 import optlab as ol
 from tests.browser.hands import OWN, PATH, STATE, inked, ready, until
@@ -73,8 +74,8 @@ def test_it_opens_on_a_picture_and_fits_its_cell(notebook):
     ]  # fmt: skip
     assert root.evaluate("root => root.scrollWidth <= root.clientWidth")
     assert "Falling into the valley" in root.locator(".ol-claim").inner_text()
-    assert notebook.page.locator('[data-mime-type$="jupyter.stderr"]').count() == 0
-    assert notebook.page.locator(".jp-OutputArea-output img:visible").count() == 0
+    expect(notebook.page.locator('[data-mime-type$="jupyter.stderr"]')).to_have_count(0)
+    expect(notebook.page.locator(".jp-OutputArea-output img:visible")).to_have_count(0)
     assert notebook.complaints == []
 
 
@@ -293,7 +294,7 @@ def test_play_step_scrub_and_select(opened):
     assert root.evaluate(STATE)["view"] == "apart"
     root.get_by_role("button", name="Look").focus()
     root.get_by_role("button", name="Look").press("?")
-    assert root.get_by_role("dialog", name="keys").is_visible()
+    expect(root.get_by_role("dialog", name="keys")).to_be_visible()
 
 
 def test_the_map_is_zoomed_panned_and_fitted(opened):
@@ -465,7 +466,7 @@ def test_a_saved_notebook_is_alive_without_kernel_and_network(chromium, tmp_path
         root.get_by_label("learning rate of SGD").press("ArrowLeft")
         ready(root)
         assert root.evaluate(PATH) != before
-    assert page.locator("img").count() == 0
+    expect(page.locator("img")).to_have_count(0)
     assert complaints == []
     page.close()
 

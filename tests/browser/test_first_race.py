@@ -1,6 +1,7 @@
 """The first steps of a new user: `optlab lab`, one Shift+Enter, the explorer; the race in code."""
 
 import pytest
+from playwright.sync_api import expect
 
 from optlab.cli import FIRST_NOTEBOOK
 
@@ -27,7 +28,7 @@ def test_the_next_cell_shows_the_race(notebook):
     assert box["height"] > 200
     page_of_cell = output.bounding_box()
     assert box["x"] + box["width"] <= page_of_cell["x"] + page_of_cell["width"] + 1, "cut off"
-    assert notebook.page.locator('[data-mime-type$="jupyter.stderr"]').count() == 0
+    expect(notebook.page.locator('[data-mime-type$="jupyter.stderr"]')).to_have_count(0)
     assert notebook.complaints == []
 
 
@@ -42,7 +43,7 @@ def test_the_figure_can_be_explored(notebook):
     notebook.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     figure = notebook.cell(1).locator(".jp-RenderedPlotly .main-svg").first
     figure.wait_for(state="visible", timeout=60_000)
-    assert notebook.cell(1).locator(".modebar-btn[data-title*='loud']").count() == 0
+    expect(notebook.cell(1).locator(".modebar-btn[data-title*='loud']")).to_have_count(0)
     assert notebook.complaints == []
 
 

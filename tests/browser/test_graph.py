@@ -1,6 +1,7 @@
 """The graph in a real JupyterLab, and its saved page without a kernel."""
 
 import pytest
+from playwright.sync_api import expect
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -35,7 +36,7 @@ def test_it_is_stepped_by_mouse_by_keys_and_by_python(notebook):
     root = notebook.cell(0).locator(".optlab-graph")
     root.wait_for(timeout=60_000)
     assert root.evaluate("root => root.scrollWidth <= root.clientWidth")
-    assert root.locator(".ol-node").count() == 4
+    expect(root.locator(".ol-node")).to_have_count(4)
     root.get_by_label("one stage on").click()
     assert "Back through sum" in root.locator(".ol-stage").inner_text()
     picture = root.locator(".ol-scroller")
@@ -45,7 +46,7 @@ def test_it_is_stepped_by_mouse_by_keys_and_by_python(notebook):
     assert stage(root) == 3
     assert "lambda g, y: g * (1 - y * y)" in root.locator(".ol-panel").inner_text()
     assert root.locator(".ol-node.ol-current text.ol-title").text_content() == "tanh"
-    assert root.locator(".ol-node.ol-part").count() == 0
+    expect(root.locator(".ol-node.ol-part")).to_have_count(0)
     picture.press("ArrowUp")
     assert "gradients collect here" in root.locator(".ol-panel").inner_text()
     root.get_by_label("stage of the backward pass").press("Home")

@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.hands import BROKEN, OWN, PATH, STATE, exercise, inked, opened, ready, until
 
@@ -245,7 +246,7 @@ def test_nbconvert_s_page_without_a_network(desk, saved):
     exercise(one.page, root)
     for kind in KINDS:
         one.page.locator(kind).wait_for()
-    assert one.page.locator("[data-ol] > img").count() == 0
+    expect(one.page.locator("[data-ol] > img")).to_have_count(0)
     # What nbconvert's own template asks; none of it is for widgets.
     assert [url for url in one.outside if "cdnjs.cloudflare.com" not in url] == []
     nothing_broken(one.page)
@@ -278,7 +279,7 @@ def test_where_scripts_and_styles_are_stripped_a_picture_stays(desk, saved, tmp_
         box = picture.bounding_box()
         assert box["width"] > 300
         assert box["height"] > 100
-        assert one.page.locator("script, style").count() == 0
+        expect(one.page.locator("script, style")).to_have_count(0)
 
 
 def test_a_saved_notebook_reopened_without_its_kernel(desk, hosts):
@@ -300,7 +301,7 @@ def test_a_saved_notebook_reopened_without_its_kernel(desk, hosts):
     assert not root.evaluate("root => root.explorer.model.alive")
     for kind in KINDS:
         again.page.locator(kind).wait_for()
-    assert again.page.locator(".jp-OutputArea-output img:visible").count() == 0
+    expect(again.page.locator(".jp-OutputArea-output img:visible")).to_have_count(0)
     nothing_broken(again.page)
     assert path.stat().st_size < 600_000
 
@@ -314,7 +315,7 @@ def test_a_notebook_that_is_not_trusted_shows_pictures(desk, hosts, saved):
         picture.scroll_into_view_if_needed()
         assert picture.bounding_box()["width"] > 300
         assert len(picture.get_attribute("alt")) > 20
-    assert one.page.locator(", ".join(KINDS)).count() == 0
+    expect(one.page.locator(", ".join(KINDS))).to_have_count(0)
     nothing_broken(one.page)
 
 
@@ -459,7 +460,7 @@ def test_undo_keys_do_not_reach_the_notebook(desk, hosts):
         one.page.keyboard.press(key)
     assert one.cell(0).locator(".cm-content").inner_text() == source
     assert cells.count() == count
-    assert one.page.locator(".optlab-explorer").count() == 1
+    expect(one.page.locator(".optlab-explorer")).to_have_count(1)
 
 
 # Touch --------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Layers and summaries in a real JupyterLab, and a loader with workers in its kernel."""
 
 import pytest
+from playwright.sync_api import expect
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -27,11 +28,11 @@ def test_a_layer_and_its_summary(notebook):
     layer = notebook.cell(0).locator(".optlab-layer")
     layer.wait_for(timeout=60_000)
     assert "body: Sequential" in layer.inner_text().replace("\xa0", " ")
-    assert layer.get_by_text("weight [64, 32]").is_visible()
+    expect(layer.get_by_text("weight [64, 32]")).to_be_visible()
     layer.get_by_text("body:").click()  # collapses
     layer.get_by_text("weight [64, 32]").wait_for(state="hidden")
     table = notebook.cell(0).locator(".optlab-summary table")
-    assert table.locator("tbody tr").count() == 5
+    expect(table.locator("tbody tr")).to_have_count(5)
     assert "25 KiB" in table.inner_text()
     left = table.locator("tbody tr").nth(2).locator("td").first
     assert left.evaluate("cell => getComputedStyle(cell).textAlign") == "left"

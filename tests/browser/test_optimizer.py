@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from playwright.sync_api import expect
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -31,11 +32,11 @@ def test_an_optimizer_and_a_formula(notebook):
     assert "AdamW" in text
     assert "weight_decay = 0.0" in text
     assert "ClipGradByGlobalNorm" in text
-    assert page.locator("tbody tr").count() == 2
+    expect(page.locator("tbody tr")).to_have_count(2)
     assert "The optimizer keeps" in text
     cell.locator(".jp-OutputArea-output mjx-container").nth(1).wait_for()  # the formula on its own
     assert "A template" in cell.locator(".optlab-optimizer").nth(1).inner_text()
-    assert cell.locator("mjx-merror").count() == 0
+    expect(cell.locator("mjx-merror")).to_have_count(0)
     assert notebook.complaints == []
     if folder := os.environ.get("OPTLAB_SHOTS"):
         cell.screenshot(path=f"{folder}/optimizer.png")

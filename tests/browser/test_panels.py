@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from playwright.sync_api import expect
 
 import optlab as ol
 from tests.browser.test_explorer import STATE, Page, opened, own, ready, until  # noqa: F401
@@ -26,8 +27,8 @@ def panel(page, name):
 
 def test_the_first_view_is_calm(opened):  # noqa: F811
     page = opened(ol.explore(own, ["SGD", "Adam"], steps=60))
-    assert page.root.locator(".ol-beside").is_hidden()
-    assert page.root.locator(".ol-formula-field").is_hidden()
+    expect(page.root.locator(".ol-beside")).to_be_hidden()
+    expect(page.root.locator(".ol-formula-field")).to_be_hidden()
     cut = page.root.locator(".ol-tabs").evaluate("e => e.scrollWidth - e.clientWidth")
     assert cut <= 0
 
@@ -148,7 +149,7 @@ def test_modes_of_a_quadratic_are_those_of_the_closed_form(opened, momentum, nes
     note = page.root.locator(".ol-beside-note:visible").inner_text()
     assert f"diverges above rate {wanted.stability_limit:.4g}" in note
     assert float(note.partition("differ by ")[2].split()[0]) < 1e-12
-    assert page.root.locator(".ol-beside-canvas:visible").count() == 1
+    expect(page.root.locator(".ol-beside-canvas:visible")).to_have_count(1)
 
 
 def test_where_there_are_no_modes_it_says_so(opened):  # noqa: F811
@@ -249,7 +250,7 @@ def test_the_full_page_has_all_presets_optimizers_and_the_field(chromium, tmp_pa
         page.root.evaluate("(root, name) => root.explorer.chooseScene(`s:${name}`)", name)
         ready(page.root)
         assert page.root.evaluate("root => root.explorer.shown.every((one) => one.run)"), name
-    assert page.root.locator(".ol-message").is_hidden()
+    expect(page.root.locator(".ol-message")).to_be_hidden()
     page.close()
 
 
@@ -283,9 +284,9 @@ def test_with_a_kernel_a_formula_and_a_reference_method_reach_python(notebook):
       explorer.waitingSaid("add", "SteepestDescent");
     }""")
     assert "Adding SteepestDescent" in root.locator(".ol-message").inner_text()
-    assert root.locator(".ol-message progress").count() == 1
+    expect(root.locator(".ol-message progress")).to_have_count(1)
     root.get_by_role("button", name="cancel", exact=True).first.click()
-    assert root.locator(".ol-message").is_hidden()
+    expect(root.locator(".ol-message")).to_be_hidden()
     notebook.page.wait_for_timeout(1500)
     assert [one["name"] for one in root.evaluate(STATE)["optimizers"]] == ["SGD", "Adam", "Newton"]
     assert notebook.complaints == []

@@ -1,6 +1,7 @@
 """The explorer of memory studies in a real JupyterLab, and its saved page without a kernel."""
 
 import pytest
+from playwright.sync_api import expect
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -43,7 +44,7 @@ def test_it_is_driven_by_mouse_by_keys_and_by_python(notebook):
     heights = [plot.locator("path[data-role=saved]").bounding_box()["height"]]
     root.get_by_label("the next run").click()
     assert "3 segments" in root.locator(".ol-stage").inner_text()
-    assert plot.locator("path[data-role=recomputed]").count() == 1
+    expect(plot.locator("path[data-role=recomputed]")).to_have_count(1)
     heights.append(plot.locator("path[data-role=saved]").bounding_box()["height"])
     assert heights[1] < heights[0]
     plot.focus()
@@ -58,7 +59,7 @@ def test_it_is_driven_by_mouse_by_keys_and_by_python(notebook):
     root.locator(".ol-run[data-run='3']").click()
     assert "budget 600 KiB" in root.locator(".ol-said").inner_text()
     root.get_by_text("All runs as a table").click()
-    assert root.locator(".ol-rows tr").count() == 6
+    expect(root.locator(".ol-rows tr")).to_have_count(6)
     notebook.put("explorer.selected = 2; print(explorer.row.name)", 1)
     notebook.run(1)
     wait_for(root, 2)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from playwright.sync_api import expect
 
 import optlab as ol
 from tests.browser.test_explorer import opened  # noqa: F401
@@ -47,4 +48,4 @@ def test_layers_are_the_coordinates(opened):  # noqa: F811
     page.root.get_by_role("tab", name="memory").click()
     button = page.root.get_by_role("button", name="along 0")
     button.click()
-    assert page.root.get_by_role("button", name="along 2").is_visible()
+    expect(page.root.get_by_role("button", name="along 2")).to_be_visible()

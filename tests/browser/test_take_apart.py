@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from playwright.sync_api import expect
 
 import optlab as ol
 from optlab.viz.explorer.state import optimizer_classes, usual_template
@@ -197,7 +198,7 @@ def test_a_function_of_one_variable_has_a_picture(opened):
     made = ol.explore(lambda x: x**4 / 4 - x**2 + 0.3 * x, ["SGD", "Adam"], start=(-1.9,), steps=40)
     page = opened(made.change(step=3, selected="Adam"))
     assert inked(page.root, ".ol-map canvas[tabindex]") > 20
-    assert page.root.locator(".ol-apart-head span").count() == 2
+    expect(page.root.locator(".ol-apart-head span")).to_have_count(2)
     box = page.root.evaluate("root => root.explorer.map.box")
     path = made.model.runs["Adam"].point[made.model.rate_index("Adam")]
     assert box[0] < min(path[2:4]) < max(path[2:4]) < box[1]
@@ -299,8 +300,8 @@ def test_in_a_notebook(notebook):
     root.get_by_role("button", name="Take apart").click()
     ready(root)
     assert root.evaluate(STATE)["step"] == 1
-    assert root.locator('[data-line="update"]').is_visible()
+    expect(root.locator('[data-line="update"]')).to_be_visible()
     root.locator(".ol-row-name", has_text="Lamb").click()
     ready(root)
-    assert root.locator('[data-line="ratio"]').is_visible()
+    expect(root.locator('[data-line="ratio"]')).to_be_visible()
     assert notebook.complaints == []

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from playwright.sync_api import expect
 
 import optlab as ol
 from tests.browser.test_explorer import PATH, STATE, opened, ready, until  # noqa: F401
@@ -30,7 +31,7 @@ def test_a_typed_formula_is_alive_and_has_the_engine_s_paths(page):
     typed(page, FORMULA)
     until(page.root, f"explorer.state.problem === '{FORMULA}'")
     ready(page.root)
-    assert page.root.locator(".ol-formula-field").is_hidden()
+    expect(page.root.locator(".ol-formula-field")).to_be_hidden()
     state = page.root.evaluate(STATE)
     assert state["start"] == [-2, 2]
     rates = page.root.evaluate(
@@ -87,7 +88,7 @@ def test_a_mistake_is_shown_where_it_is_and_nothing_changes(page):
     hint = page.root.locator(".ol-formula-hint").inner_text()
     assert all(name in hint for name in ("arctan2", "hypot", "log1p", "where", "sum"))
     field.press("Escape")
-    assert page.root.locator(".ol-formula-field").is_hidden()
+    expect(page.root.locator(".ol-formula-field")).to_be_hidden()
 
 
 def test_a_hat_is_mended_by_one_click(page):
