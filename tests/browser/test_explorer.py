@@ -155,6 +155,7 @@ def test_a_box_of_ipywidgets_shows_it(notebook):
     assert notebook.complaints == []
 
 
+@pytest.mark.nightly
 def test_twenty_runs_of_the_cell_leave_one_explorer(notebook):
     root = explorer(notebook)
     page = notebook.page

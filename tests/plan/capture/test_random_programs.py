@@ -19,7 +19,7 @@ from tests.plan.programs import run as run_program
 
 #: 2,000 programs: elementwise functions, programs that write through views, networks.
 ELEMENTWISE, VIEWS, NETWORKS = 1000, 700, 300
-QUICK = 12  # one of so many runs in the quick part of the suite
+QUICK = 20  # one of so many runs in the quick part of the suite
 
 
 def bits(value: Any) -> dict[str, Any]:
