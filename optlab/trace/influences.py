@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ from optlab.autograd.tensor.tensor import raw
 from optlab.autograd.transforms.functional import grad, value_and_grad
 from optlab.nn.clip import ClipGradByValue
 from optlab.optimizer.rule.namespaces import HyperParameters
+from optlab.trace.loss_functions import takes_step
 from optlab.trace.named_array import NamedArray
 
 
@@ -240,7 +240,7 @@ def hypergradient(
                 f"{type(optimizer).__name__} has no hyper-parameter {name!r} that is a number; it "
                 f"has {', '.join(floats)}."
             )
-    by_step = _takes_step(loss)
+    by_step = takes_step(loss)
     schedule = copy.deepcopy(optimizer.schedule)
     values = {name: np.full(steps, _value(settings, name)) for name in chosen}
     rates = _rates(schedule, _value(settings, "learning_rate"), steps)
@@ -276,16 +276,6 @@ def _plain(x: Any) -> Any:
     if isinstance(x, (list, tuple)):
         return type(x)(_plain(part) for part in x)
     return np.asarray(raw(x))
-
-
-def _takes_step(loss: Callable[..., Any]) -> bool:
-    """Return whether a loss takes the number of the step beside the parameters."""
-    try:
-        given = inspect.signature(loss).parameters.values()
-    except (TypeError, ValueError):
-        return False
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return sum(p.kind in kinds and p.default is p.empty for p in given) >= 2
 
 
 def _starts_a_slot(rule: Any, name: str) -> bool:
