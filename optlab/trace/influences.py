@@ -229,6 +229,12 @@ def hypergradient(
     """
     if not hasattr(optimizer, "functional_step"):
         raise TypeError(f"hypergradient takes an optimizer; got {type(optimizer).__name__}.")
+    for name, given in (("loss", loss), ("final", final)):
+        if not callable(given) and not (name == "final" and given is None):
+            raise TypeError(
+                f"{name} is a function of the parameters: lambda w: np.sum(w**2); got {given!r}. "
+                "Of a problem write lambda w: ol.problems.find(name)(*w)."
+            )
     if not isinstance(steps, (int, np.integer)) or isinstance(steps, bool) or steps < 1:
         raise ValueError(f"steps must be a whole number of at least 1; got {steps!r}.")
     settings = _innermost(optimizer).settings

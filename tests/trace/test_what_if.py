@@ -42,6 +42,11 @@ def same_run(a, b, but=("seconds",)):
             assert np.array_equal(np.asarray(a[name]), np.asarray(b[name]), equal_nan=True), name
 
 
+def test_a_loss_that_is_no_function_is_named():
+    with pytest.raises(TypeError, match=r"loss is a function of the parameters.*got 'rosenbrock'"):
+        ol.hypergradient(ol.optimizer.SGD(0.1), "rosenbrock", np.zeros(2), steps=1)
+
+
 class TestFork:
     @pytest.mark.parametrize("step", [0, 1, 7, 20])
     @pytest.mark.parametrize("name", [*EACH, "LookAhead"])

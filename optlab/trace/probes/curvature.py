@@ -24,8 +24,8 @@ class Curvature(Probe):
     "sharpness" has the k largest eigenvalues, largest first, equal ones as often as they occur, by
     Lanczos' method in blocks of k vectors with full reorthogonalization, on products of the Hessian
     with vectors (`optlab.hvp`); the Hessian itself is never formed. With ``samples`` above 0,
-    "hessian trace" has Hutchinson's estimate of its trace, the mean of :math:`v^T H v` over as many random sign vectors v, and "hessian trace error"
-    the standard error of that mean.
+    "hessian trace" has Hutchinson's estimate of its trace, the mean of :math:`v^T H v` over as many
+    random sign vectors v, and "hessian trace error" the standard error of that mean.
 
     With ``alignment=True``, "alignment of gradient" has the squared cosines of the gradient of the
     loss, at the same point, with the k eigenvectors: their sum is its share in the space of these.
