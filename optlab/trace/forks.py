@@ -12,7 +12,8 @@ import numpy as np
 
 from optlab.backend import random
 from optlab.nn.base.parameter import Parameter
-from optlab.trace.influences import _innermost, _takes_step, check_values, optimizer_of
+from optlab.trace.influences import _innermost, check_values, optimizer_of
+from optlab.trace.loss_functions import check_takes_parameters, takes_step
 from optlab.trace.probes import Norms, Values
 from optlab.trace.probes.base import Run
 from optlab.trace.probes.rows import flat_state, with_leaves
@@ -53,15 +54,18 @@ def fork(
     until = trace._now() if steps is None else steps
     if not isinstance(until, (int, np.integer)) or isinstance(until, bool) or until < step:
         raise ValueError(f"steps is the length of the whole run, at least {step}; got {until!r}.")
+    loss = trace.loss_function if loss is None else loss
     if loss is not None:
+        check_takes_parameters(loss, "fork")
         run: _ProblemRun | _LossRun = _LossRun(trace, loss)
     elif trace.problem is not None and trace.origin is not None:
         run = _ProblemRun(trace)
     else:
         raise TypeError(
             "fork needs the loss of the run, to compute the gradients of the new steps: give "
-            "loss=f, where f takes a dict of parameters by names (and, if it takes two arguments, "
-            "the number of the step from 0). Traces of ol.compare know it."
+            "fork(..., loss=f), or record with ol.record(optimizer, loss=f), where f takes a dict "
+            "of parameters by names (and, if it takes two arguments, the number of the step from "
+            "0). Traces of ol.compare know it."
         )
     with run.scope():
         first = rebuilt(old, run.parameters, {}, run.template_scope())
@@ -139,7 +143,7 @@ class _LossRun:
     """A run whose loss was given: its first steps are those of the recorded gradients."""
 
     def __init__(self, trace: Any, loss: Callable[..., Any]) -> None:
-        self.trace, self.loss, self.by_step = trace, loss, _takes_step(loss)
+        self.trace, self.loss, self.by_step = trace, loss, takes_step(loss)
         owners = dict(zip(
             [name for part in parts_of(trace.optimizer) for name in part.names],
             [p for g in trace.optimizer.groups for flat in g.arenas for p in flat.parameters],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ from optlab.autograd.tensor.tensor import raw
 from optlab.autograd.transforms.functional import grad, value_and_grad
 from optlab.nn.clip import ClipGradByValue
 from optlab.optimizer.rule.namespaces import HyperParameters
+from optlab.trace.loss_functions import takes_step
 from optlab.trace.named_array import NamedArray
 
 
@@ -229,6 +229,12 @@ def hypergradient(
     """
     if not hasattr(optimizer, "functional_step"):
         raise TypeError(f"hypergradient takes an optimizer; got {type(optimizer).__name__}.")
+    for name, given in (("loss", loss), ("final", final)):
+        if not callable(given) and not (name == "final" and given is None):
+            raise TypeError(
+                f"{name} is a function of the parameters: lambda w: np.sum(w**2); got {given!r}. "
+                "Of a problem write lambda w: ol.problems.find(name)(*w)."
+            )
     if not isinstance(steps, (int, np.integer)) or isinstance(steps, bool) or steps < 1:
         raise ValueError(f"steps must be a whole number of at least 1; got {steps!r}.")
     settings = _innermost(optimizer).settings
@@ -240,7 +246,7 @@ def hypergradient(
                 f"{type(optimizer).__name__} has no hyper-parameter {name!r} that is a number; it "
                 f"has {', '.join(floats)}."
             )
-    by_step = _takes_step(loss)
+    by_step = takes_step(loss)
     schedule = copy.deepcopy(optimizer.schedule)
     values = {name: np.full(steps, _value(settings, name)) for name in chosen}
     rates = _rates(schedule, _value(settings, "learning_rate"), steps)
@@ -276,16 +282,6 @@ def _plain(x: Any) -> Any:
     if isinstance(x, (list, tuple)):
         return type(x)(_plain(part) for part in x)
     return np.asarray(raw(x))
-
-
-def _takes_step(loss: Callable[..., Any]) -> bool:
-    """Return whether a loss takes the number of the step beside the parameters."""
-    try:
-        given = inspect.signature(loss).parameters.values()
-    except (TypeError, ValueError):
-        return False
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return sum(p.kind in kinds and p.default is p.empty for p in given) >= 2
 
 
 def _starts_a_slot(rule: Any, name: str) -> bool:

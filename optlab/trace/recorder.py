@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 from optlab.backend.ensemble import EnsembleArray
 from optlab.backend.memory.sizes import bytes_from
 from optlab.optimizer import Optimizer
+from optlab.trace.loss_functions import check_takes_parameters
 from optlab.trace.memory.reporting import ledger
 from optlab.trace.probes import Memory, Time
 from optlab.trace.probes.base import Probe, Run, checked_count
@@ -68,6 +69,9 @@ class record:
     model : Layer or torch.nn.Module, optional
         The model, for probes that look into it (`Activations`), and for the names of parameters of
         PyTorch.
+    loss : callable, optional
+        The loss of the run, for ``trace.fork``: takes a dict of parameters by names, and the number
+        of the step from 0 if it takes two arguments. It is not called while the run is recorded.
 
     Raises
     ------
@@ -99,6 +103,7 @@ class record:
         limit: int | str = "200 MB",
         flush: int = 100,
         model: Any = None,
+        loss: Callable[..., Any] | None = None,
     ) -> None:
         self.is_foreign = is_torch_optimizer(optimizer)
         if self.is_foreign:
@@ -123,6 +128,9 @@ class record:
         self.flush = checked_count("flush", flush)
         self.to = None if to is None else Path(to)
         self.model = model
+        if loss is not None:
+            check_takes_parameters(loss, "record")
+        self.loss = loss
         self.probes = read_probes(probes, sizes, self.every)
         self.recording: Any = None
 
@@ -151,7 +159,7 @@ class record:
         if optimizer.schedule is not None:
             settings["schedule"] = repr(optimizer.schedule)
         trace = self._trace(optimizer.name or name, settings)
-        trace.optimizer = optimizer
+        trace.optimizer, trace.loss_function = optimizer, self.loss
         run = Run(optimizer, parts_of(optimizer), self.model)
         with_memory = any(isinstance(p, Memory) for p in self.probes)
         self.recording = OptimizerRecording(

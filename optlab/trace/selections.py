@@ -15,7 +15,7 @@ def select(trace: Any, step: Any = None, parameter: Any = None) -> Any:
     """Return the trace of some steps and parameters."""
     trace.complete()
     found = type(trace)(trace.name, dict(trace.settings))
-    for name in ("stopped", "error", "problem", "optimizer", "steps_taken"):
+    for name in ("stopped", "error", "problem", "optimizer", "steps_taken", "loss_function"):
         setattr(found, name, getattr(trace, name))
     found.sentences += trace.left_out
     known = _all_steps(trace)

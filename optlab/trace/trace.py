@@ -98,6 +98,8 @@ class Trace(Additions, WhatIf, Forms):
         self.problem: Any = None
         #: The start and the seed of the run of a comparison.
         self.origin: tuple[Any, int] | None = None
+        #: The loss that `record` was given, a function of a dict of parameters, for `fork`.
+        self.loss_function: Any = None
         self.optimizer: Any = None
         self.marks: list[tuple[int, str]] = []
         self.columns: defaultdict[tuple[str, int], Column] = defaultdict(Column)
@@ -119,8 +121,8 @@ class Trace(Additions, WhatIf, Forms):
         self.complete: Callable[[], None] = _nothing
 
     def __getstate__(self) -> dict[str, Any]:
-        self.complete()  # a copy in another process knows no recording
-        return {**vars(self), "complete": _nothing}
+        self.complete()  # a copy in another process knows neither recording nor loss
+        return {**vars(self), "complete": _nothing, "loss_function": None}
 
     if not TYPE_CHECKING:  # a type checker finds missing names by itself
 

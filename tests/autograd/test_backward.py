@@ -364,3 +364,17 @@ def test_a_gradient_of_none_may_be_cleared_where_none_is_kept():
         assert t.grad is None
         with pytest.raises(RuntimeError, match="grad can be set only on"):
             t.grad = [1.0]
+
+
+def test_a_hook_is_removed_by_its_handle_a_call_or_the_end_of_a_block() -> None:
+    x = leaf(1.0)
+    handles = [x.register_hook(lambda g, k=k: g * k) for k in (2.0, 3.0)]
+    with x.register_hook(lambda g: g * 5.0):
+        x.backward()
+    x.backward()
+    handles[0].remove()
+    handles[0].remove()
+    x.backward()
+    handles[1]()
+    x.backward()
+    assert grad_of(x) == 30.0 + 6.0 + 3.0 + 1.0

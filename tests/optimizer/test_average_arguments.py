@@ -74,3 +74,10 @@ def test_steps_that_cannot_be_had_after_a_step_say_that_it_was_taken() -> None:
     count.append(90.0)
     optimizer.step()
     assert optimizer.average.averages()[0] == w.numpy() == [0.0]
+
+
+@pytest.mark.parametrize("name", ["ExponentialMovingAverage", "ModelAverage"])
+def test_the_functional_step_is_that_of_an_optimizer_around_which_it_is(name):
+    make = getattr(ol.optimizer, name)
+    with pytest.raises(AttributeError, match=rf"{name}.around\(optimizer, ...\) is an optimizer"):
+        _ = make(0.15, parameters=[ol.Parameter([1.0])]).functional_step

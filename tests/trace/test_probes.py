@@ -594,6 +594,30 @@ class TestCurvature:
         found = largest_eigenvalues(lambda v: matrix @ v, 30, k, 30, 1e-8, np.random.default_rng(0))
         np.testing.assert_allclose(found, np.sort(values)[::-1][:k], rtol=1e-6, atol=1e-9)
 
+    @pytest.mark.parametrize("dtype", ["float32", "float64"])
+    @pytest.mark.parametrize("k", [1, 2, 3, 4])
+    def test_equal_eigenvalues_are_all_there(self, k, dtype):
+        """Each output of a linear layer with the squared error has the same Hessian."""
+        layer = ol.nn.Linear(3, 2)
+        layer.to(dtype=dtype)
+        draws = np.random.default_rng(0)
+        x, y = (ol.to_tensor(draws.standard_normal(s).astype(dtype)) for s in ((8, 3), (8, 2)))
+
+        def loss(w):
+            return ((ol.nn.functional_call(layer, w, x) - y) ** 2).mean()
+
+        optimizer = EACH["SGD"](parameters=layer.parameters())
+        with ol.record(optimizer, probes=[ol.probes.Curvature(loss, k=k)], model=layer) as trace:
+            loss(dict(layer.named_parameters())).backward()
+            optimizer.step()
+        features = np.column_stack([np.asarray(x), np.ones(8)]).astype(np.float64)
+        exact = np.repeat(np.linalg.eigvalsh(features.T @ features / 8)[::-1], 2)
+        np.testing.assert_allclose(trace["sharpness"][0], exact[:k], rtol=1e-4)
+
+    def test_a_loss_without_arguments_is_refused_before_the_run(self):
+        with pytest.raises(TypeError, match=r"takes no argument.*functional_call"):
+            ol.probes.Curvature(lambda: 0.0)
+
 
 class TestOwn:
     def test_shapes_must_stay(self):

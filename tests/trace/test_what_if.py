@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -40,6 +42,11 @@ def same_run(a, b, but=("seconds",)):
             assert np.array_equal(np.asarray(a[name]), np.asarray(b[name]), equal_nan=True), name
 
 
+def test_a_loss_that_is_no_function_is_named():
+    with pytest.raises(TypeError, match=r"loss is a function of the parameters.*got 'rosenbrock'"):
+        ol.hypergradient(ol.optimizer.SGD(0.1), "rosenbrock", np.zeros(2), steps=1)
+
+
 class TestFork:
     @pytest.mark.parametrize("step", [0, 1, 7, 20])
     @pytest.mark.parametrize("name", [*EACH, "LookAhead"])
@@ -51,6 +58,34 @@ class TestFork:
         same_run(fork, trace)
         assert np.array_equal(w.numpy(), live)
         assert ol.trace.first_difference(fork, trace) is None
+
+    def test_a_recording_that_was_given_its_loss_needs_no_more(self):
+        w = ol.Parameter(np.array([-1.2, 1.0]), name="w")
+        optimizer = make("Momentum", w)
+        with ol.record(optimizer, loss=rosenbrock) as trace:
+            for _ in range(12):
+                rosenbrock({"w": w}).backward()
+                optimizer.step()
+                optimizer.clear_grad()
+        assert ol.trace.first_difference(trace.fork(step=7), trace) is None
+        other = trace.fork(step=7, learning_rate=1e-4)
+        assert (len(other), other.learning_rate[7]) == (12, 1e-4)
+        assert ol.trace.first_difference(other.fork(9), other) is None
+        assert pickle.loads(pickle.dumps(trace)).loss_function is None
+
+    def test_without_a_loss_it_says_both_ways_to_give_one(self):
+        w = ol.Parameter(np.array([-1.2, 1.0]), name="w")
+        trace = recorded(make("SGD", w), w)
+        with pytest.raises(
+            TypeError, match=r"fork\(\.\.\., loss=f\), or .*record\(optimizer, loss"
+        ):
+            trace.fork(3)
+        for who, call in (
+            ("fork", lambda loss: trace.fork(3, loss=loss)),
+            ("record", lambda loss: ol.record(make("SGD", w), loss=loss)),
+        ):
+            with pytest.raises(TypeError, match=f"{who} calls the loss with a dict"):
+                call(lambda: (w**2).sum())
 
     @pytest.mark.parametrize("problem", ["rosenbrock", "noisy", "network"])
     def test_of_a_comparison(self, problem):

@@ -168,22 +168,23 @@ class GradientMethods:
             retain_graph = create_graph
         backpropagate(node, seed, self.data, None, create_graph, retain_graph)
 
-    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Callable[[], None]:
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> GradientHook:
         """Call `hook` with the gradient of this Tensor; its result, if any, replaces the gradient.
 
         Returns
         -------
-        callable
-            Removes the hook.
+        GradientHook
+            Its ``remove()``, or a call of it, removes the hook.
 
         Examples
         --------
         >>> import optlab as ol
         >>> x = ol.to_tensor(3.0, requires_grad=True)
-        >>> remove = x.register_hook(lambda g: g * 10)
+        >>> handle = x.register_hook(lambda g: g * 10)
         >>> (x * 2).backward()
         >>> x.grad.item()
         20.0
+        >>> handle.remove()
         """
         if here.recorder is not None:
             here.recorder.hooked(self)
@@ -195,11 +196,40 @@ class GradientMethods:
             return hook(g)
 
         node.hooks = [*(node.hooks or ()), registered]
+        return GradientHook(node, registered)
 
-        def remove() -> None:
-            node.hooks = [other for other in node.hooks or () if other is not registered] or None
 
-        return remove
+class GradientHook:
+    """A registered hook of a Tensor: `remove`, a call, or the end of a ``with`` block removes it.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> x = ol.to_tensor(3.0, requires_grad=True)
+    >>> with x.register_hook(lambda g: g * 10):
+    ...     (x * 2).backward()
+    >>> (x * 2).backward()
+    >>> x.grad.item()
+    22.0
+    """
+
+    __slots__ = ("_node", "_registered")
+
+    def __init__(self, node: Any, registered: Any) -> None:
+        self._node, self._registered = node, registered
+
+    def remove(self) -> None:
+        """Remove the hook; a second call does nothing."""
+        kept = [one for one in self._node.hooks or () if one is not self._registered]
+        self._node.hooks = kept or None
+
+    __call__ = remove
+
+    def __enter__(self) -> GradientHook:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.remove()
 
 
 def _read_grad(t: Any) -> Any:

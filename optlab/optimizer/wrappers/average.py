@@ -88,6 +88,11 @@ class Average:
 
     def __getattr__(self, name: str) -> Any:
         hint = self.instead.get(name, "")
+        if name in ("functional_init", "functional_step"):
+            hint = (
+                f" Alone it takes no step: {type(self).__name__}.around(optimizer, ...) is an "
+                f"optimizer that averages, too, and has {name}."
+            )
         if name in vars(self).get("own_settings", {}):
             hint = f" Write .own_settings[{name!r}]."
         message = f"{type(self).__name__} has no {name!r}.{hint}"

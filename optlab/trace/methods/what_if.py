@@ -35,8 +35,9 @@ class WhatIf(Quantities):
         loss : callable, optional
             Takes a dict of parameters by names, and returns the loss; if it takes two arguments,
             the second is the number of the step from 0 (for batches). Traces of ``ol.compare`` know
-            their loss. The optimizer is brought to `step` by the recorded gradients, or, without
-            values, from the last snapshot before it (`ol.probes.Snapshots`).
+            their loss, and so do those of ``ol.record(optimizer, loss=f)``. The optimizer is
+            brought to `step` by the recorded gradients, or, without values, from the last snapshot
+            before it (`ol.probes.Snapshots`).
         optimizer : Optimizer, optional
             The optimizer of the run, for a trace from a file.
         **settings

@@ -13,6 +13,7 @@ from optlab.autograd.tensor.tensor import raw
 from optlab.autograd.transforms.functional import hvp, value_and_grad
 from optlab.backend.arrays import on_host
 from optlab.nn.observe.restore_buffers import restore_buffers
+from optlab.trace.loss_functions import check_takes_parameters
 from optlab.trace.probes.base import Arrays, Probe, Run, Step, checked_count, documented
 
 
@@ -20,11 +21,11 @@ from optlab.trace.probes.base import Arrays, Probe, Run, Step, checked_count, do
 class Curvature(Probe):
     r"""Eigenvalues of the Hessian of a loss at the parameters after the step, and its trace.
 
-    "sharpness" has the k largest eigenvalues, largest first, by Lanczos' method with full
-    reorthogonalization on products of the Hessian with vectors (`optlab.hvp`); the Hessian itself
-    is never formed. With ``samples`` above 0, "hessian trace" has Hutchinson's estimate of its
-    trace, the mean of :math:`v^T H v` over as many random sign vectors v, and "hessian trace error"
-    the standard error of that mean.
+    "sharpness" has the k largest eigenvalues, largest first, equal ones as often as they occur, by
+    Lanczos' method in blocks of k vectors with full reorthogonalization, on products of the Hessian
+    with vectors (`optlab.hvp`); the Hessian itself is never formed. With ``samples`` above 0,
+    "hessian trace" has Hutchinson's estimate of its trace, the mean of :math:`v^T H v` over as many
+    random sign vectors v, and "hessian trace error" the standard error of that mean.
 
     With ``alignment=True``, "alignment of gradient" has the squared cosines of the gradient of the
     loss, at the same point, with the k eigenvectors: their sum is its share in the space of these.
@@ -39,7 +40,7 @@ class Curvature(Probe):
     k : int
         The number of eigenvalues.
     iterations : int, optional
-        The largest number of products for the eigenvalues; by default 10 k + 20. It ends earlier
+        The largest number of products for the eigenvalues; by default 30 k + 20. It ends earlier
         when the eigenvalues stand to `tolerance`.
     tolerance : float
         The largest residual of an eigenvalue, relative to the largest one in magnitude.
@@ -89,14 +90,10 @@ class Curvature(Probe):
         **schedule: Any,
     ) -> None:
         super().__init__(**schedule)
-        if not callable(loss):
-            raise TypeError(
-                "Curvature takes the loss as a function of a dict of parameters: "
-                f"Curvature(lambda p: ...); got {loss!r}."
-            )
+        check_takes_parameters(loss, "Curvature")
         self.loss, self.k = loss, checked_count("k", k)
         self.iterations = (
-            10 * self.k + 20 if iterations is None else checked_count("iterations", iterations, k)
+            30 * self.k + 20 if iterations is None else checked_count("iterations", iterations, k)
         )
         if samples == 1 or isinstance(samples, bool):
             raise ValueError("samples is 0, or at least 2: one alone has no standard error; got 1.")
@@ -226,7 +223,7 @@ def largest_eigenvalues(
     k, iterations, tolerance
         As of `Curvature`.
     generator : numpy.random.Generator
-        For the first vector, and for a new one where the space of the products is exhausted (a
+        For the first k vectors, and for a new one where the space of the products is exhausted (a
         matrix of several equal eigenvalues).
 
     Examples
@@ -258,37 +255,49 @@ def largest_eigenpairs(
     >>> values.round(6), np.abs(vectors).round(6)
     (array([3.]), array([[0., 0., 1.]]))
     """
-    basis = np.zeros((0, size))
-    diagonal: list[float] = []
-    beside: list[float] = []
+    basis, images = np.zeros((0, size)), np.zeros((0, size))
+    matrix = np.zeros((0, 0))
     most = min(iterations, size)
-    values, vectors = np.full(0, np.nan), np.zeros((0, 0))
-    v = _new_direction(basis, generator)
-    while len(basis) < most:
-        basis = np.concatenate([basis, v[None]])
-        w = product(v)
-        diagonal.append(float(v @ w))
-        for _ in range(2):  # twice: what rounding has left of the first time
-            w = w - basis.T @ (basis @ w)
-        size_of_rest = float(np.linalg.norm(w))
-        matrix = np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
-        values, vectors = np.linalg.eigh(matrix)
-        scale = max(float(np.abs(values).max()), np.finfo(float).tiny)
-        if not np.isfinite(size_of_rest):
+    # A Krylov space of one vector has one eigenvector of several equal eigenvalues; that of a
+    # block has as many as the block is wide.
+    block = _orthonormal(generator.standard_normal((min(k, most), size)), basis, generator)
+    while True:
+        products = np.array([product(v) for v in block])
+        if not np.isfinite(products).all():
             return np.full(k, np.nan), np.full((k, size), np.nan)
-        exhausted = size_of_rest <= 1e-12 * scale
-        residuals = np.abs(size_of_rest * vectors[-1, -k:])
-        if not exhausted and len(values) > k and (residuals <= tolerance * scale).all():
+        old, basis = len(basis), np.concatenate([basis, block])
+        images = np.concatenate([images, products])
+        rows = products @ basis.T
+        matrix = np.block([[matrix, rows[:, :old].T], [rows]])
+        values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+        scale = max(float(np.abs(values).max()), np.finfo(float).tiny)
+        top = vectors[:, -k:].T
+        errors = np.linalg.norm(top @ images - values[-k:, None] * (top @ basis), axis=1)
+        if len(basis) >= most or (len(values) > k and (errors <= tolerance * scale).all()):
             break
-        if len(basis) == most:
-            break
-        # An exhausted space may lack copies of an equal eigenvalue: go on from outside of it.
-        v = _new_direction(basis, generator) if exhausted else w / size_of_rest
-        beside.append(0.0 if exhausted else size_of_rest)
+        block = _orthonormal(products[: most - len(basis)], basis, generator, 1e-12 * scale)
     found, count = values[::-1][:k], min(k, len(values))
     pairs = np.full((k, size), np.nan)
     pairs[:count] = vectors[:, ::-1][:, :count].T @ basis
     return np.pad(found, (0, k - len(found)), constant_values=np.nan), pairs
+
+
+def _orthonormal(
+    rows: np.ndarray, basis: np.ndarray, generator: np.random.Generator, least: float = 0.0
+) -> np.ndarray:
+    """Return unit vectors orthogonal to a basis and to each other, from rows.
+
+    A row of which no more than `least` is left, in an exhausted space, gives way to a random one:
+    there may be copies of an equal eigenvalue outside of it.
+    """
+    found = basis
+    for v in rows:
+        for _ in range(2):  # twice: what rounding has left of the first time
+            v = v - found.T @ (found @ v)
+        length = float(np.linalg.norm(v))
+        v = v / length if length > least else _new_direction(found, generator)
+        found = np.concatenate([found, v[None]])
+    return found[len(basis) :]
 
 
 def _new_direction(basis: np.ndarray, generator: np.random.Generator) -> np.ndarray:
