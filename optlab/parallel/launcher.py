@@ -24,6 +24,7 @@ from typing import Any
 
 from optlab.backend.exchange import FOLDER
 from optlab.backend.rank_errors import RankError
+from optlab.io.processes import ends_with_parent
 
 _PAUSE = 0.05
 
@@ -65,7 +66,8 @@ def launch(script: str, ranks: int, arguments: Sequence[str] = ()) -> None:
 
     Notes
     -----
-    What the ranks print appears as they print it. From a shell:
+    What the ranks print appears as they print it. If this process is killed, mpiexec and the ranks
+    are, too, on Linux. From a shell:
     ``python -m optlab.parallel -n 4 train.py``.
     """
     folder = Path(tempfile.mkdtemp(prefix="optlab-ranks-"))
@@ -82,6 +84,7 @@ def launch(script: str, ranks: int, arguments: Sequence[str] = ()) -> None:
             text=True,
             errors="replace",
             start_new_session=True,
+            preexec_fn=ends_with_parent() if os.name == "posix" else None,
         )
         reader = threading.Thread(target=_pass_on, args=(process,), daemon=True)
         reader.start()

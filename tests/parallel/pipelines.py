@@ -1,5 +1,6 @@
 """Networks and steps that the tests of pipelines share; as a script, one rank under ``mpiexec``."""
 
+import faulthandler
 import os
 import signal
 import sys
@@ -11,6 +12,8 @@ import numpy as np
 import optlab as ol
 
 EXAMPLES, WIDTH, CLASSES = 32, 12, 3
+#: A test waits for nothing longer than this, whatever happens.
+PATIENCE = 120
 
 
 def data(examples=EXAMPLES):
@@ -107,6 +110,7 @@ def failing(comm, how, at=1):
         timeout=3.0 if how == "stall" else 7.0,
     )  # fmt: skip
     before = values(model)
+    comm.barrier()  # a rank that starts later than others is not measured
     began = time.monotonic()
     try:
         optimizer.step(model, ol.nn.CrossEntropyLoss(), *data())
@@ -119,6 +123,8 @@ def failing(comm, how, at=1):
 def main():
     from mpi4py import MPI
 
+    # Whatever hangs says where, and ends before the test that waits for it gives up.
+    faulthandler.dump_traceback_later(PATIENCE - 30, exit=True)
     comm = MPI.COMM_WORLD
     what, target, *rest = sys.argv[1:]
     if what == "train":
