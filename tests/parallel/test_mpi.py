@@ -12,6 +12,7 @@ import pytest
 from optlab.parallel import LocalWorld, RankError, StalledError, launch
 from optlab.parallel.launcher import mpiexec
 from tests.parallel import programs
+from tests.stopwatch import Stopwatch
 
 pytest.importorskip("mpi4py")
 if sys.platform == "win32":
@@ -59,10 +60,9 @@ def test_simulated_ranks_compute_the_bits_of_real_ones(name, ranks, tmp_path):
 
 def launched(name, *args, path):
     """Run a program by the launcher; return its error and the seconds that it took."""
-    begin = time.monotonic()
-    with pytest.raises(RankError) as caught:
+    with Stopwatch() as watch, pytest.raises(RankError) as caught:
         launch(str(PROGRAM), 4, [name, str(path), *map(json.dumps, args)])
-    return caught.value, time.monotonic() - begin
+    return caught.value, watch.seconds
 
 
 @pytest.fixture
