@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from optlab.backend.exchange import FOLDER
+from optlab.backend.extras import missing
 from optlab.backend.rank_errors import RankError
 from optlab.io.processes import ends_with_parent
 
@@ -41,8 +42,7 @@ def mpiexec() -> str:
     found = str(beside) if beside.exists() else shutil.which("mpiexec")
     if found is None:
         raise FileNotFoundError(
-            "there is no mpiexec. The extra `parallel` brings one: pip install 'optlab[parallel]'; "
-            "optlab doctor says more."
+            missing("A program on ranks of MPI", "mpiexec") + " optlab doctor says more."
         )
     return found
 
