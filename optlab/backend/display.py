@@ -115,7 +115,11 @@ def renderer(name: str) -> Renderer:
     kinds = sorted({*_renderers, *(entry.name for entry in declared)})
     raise ModuleNotFoundError(
         f"nothing installed draws {name!r}; "
-        + (f"what can be drawn: {', '.join(kinds)}." if kinds else missing("A picture", "optlab"))
+        + (
+            f"what can be drawn: {', '.join(kinds)}."
+            if kinds
+            else f"no renderer is installed. {missing('A picture', 'optlab')}"
+        )
     )
 
 
