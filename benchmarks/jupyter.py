@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -36,13 +35,6 @@ OWN_FOLDERS = (
 )
 
 
-def unused_port() -> int:
-    """Return a port of the system's choice: servers started at one moment get different ones."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @contextmanager
 def jupyterlab(home: Path, work: Path) -> Iterator[tuple[str, str]]:
     """Run JupyterLab on loopback with its own folders; yield its address and its token."""
@@ -50,7 +42,6 @@ def jupyterlab(home: Path, work: Path) -> Iterator[tuple[str, str]]:
     variables |= {name: str(home / name.lower()) for name in OWN_FOLDERS}
     variables |= {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
     command = [sys.executable, "-m", "optlab", "lab", "--no-browser", "--directory", str(work)]
-    command += ["--port", str(unused_port())]
     log = home / "log.txt"
     with log.open("w") as output:
         server = subprocess.Popen(

@@ -5,7 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from socket import socket
 
 FIRST_NOTEBOOK = "01-first-race.ipynb"
 
@@ -318,8 +323,8 @@ def _lab(chosen: argparse.Namespace) -> int:
             print(remark)
     if lectures:
         print(f"Wrote {lectures} lectures into {notebook.parent / LECTURES}")
-    port = free_port(chosen.port)
-    return _serve(notebook, port, open_browser=not chosen.no_browser and can_open_browser())
+    sockets = bound_sockets(chosen.port)
+    return _serve(notebook, sockets, open_browser=not chosen.no_browser and can_open_browser())
 
 
 def working_folder(here: Path) -> Path:
@@ -408,21 +413,44 @@ def place_notebook(
     return target, f"{'Wrote' if present is None else 'Replaced'} {target}"
 
 
-def free_port(wanted: int | None = None) -> int:
-    """Return the wanted port if it is free; by default a free one, from 8888 upward."""
+def bound_sockets(wanted: int | None = None) -> list[socket]:
+    """Return sockets of localhost that listen on one port, the wanted one or a free one.
+
+    Without a wish the ports from 8888 upward are tried. The port belongs to this process from now
+    on: programs that start at one moment get different ones.
+    """
+    from errno import EACCES, EADDRINUSE
     from itertools import chain
-    from socket import AF_INET, SO_REUSEADDR, SOCK_STREAM, SOL_SOCKET, socket
+    from socket import AF_INET, AF_INET6
 
     for port in [wanted] if wanted else chain(range(8888, 8988), [0]):
-        with socket(AF_INET, SOCK_STREAM) as probe:
-            if os.name == "posix":  # elsewhere this option allows ports that are in use
-                probe.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
+        with suppress(OSError):
+            first = _bound(AF_INET, "127.0.0.1", port)
             try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return probe.getsockname()[1]
+                return [first, _bound(AF_INET6, "::1", first.getsockname()[1])]
+            except OSError as error:
+                if error.errno not in (EADDRINUSE, EACCES):
+                    return [first]  # this computer has no such address
+                first.close()
     raise Trouble(f"port {wanted} is in use or not allowed; leave out --port to get a free one")
+
+
+def _bound(family: int, host: str, port: int) -> socket:
+    from socket import AF_INET6, IPPROTO_IPV6, IPV6_V6ONLY, SO_REUSEADDR, SOL_SOCKET, socket
+
+    one = socket(family)
+    try:
+        if family == AF_INET6:
+            one.setsockopt(IPPROTO_IPV6, IPV6_V6ONLY, 1)
+        if os.name == "posix":  # elsewhere this option allows ports that are in use
+            one.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
+        one.setblocking(False)
+        one.bind((host, port))
+        one.listen(128)
+    except OSError:
+        one.close()
+        raise
+    return one
 
 
 def can_open_browser() -> bool:
@@ -436,11 +464,12 @@ def can_open_browser() -> bool:
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
-def _serve(notebook: Path, port: int, open_browser: bool) -> int:
+def _serve(notebook: Path, sockets: list[socket], open_browser: bool) -> int:
     from secrets import token_hex
     from threading import Thread
     from urllib.parse import quote
 
+    from jupyter_server.serverapp import ServerApp
     from jupyterlab.labapp import LabApp
 
     from optlab.backend.blas_kernels import VARIABLE, choose_kernels
@@ -460,6 +489,28 @@ def _serve(notebook: Path, port: int, open_browser: bool) -> int:
             f"{choice.now.seconds / choice.better.seconds:.1f} times as fast here as with the "
             f"kernels that OpenBLAS takes ({choice.now.kernels}). Your own setting would win."
         )
+
+    class Server(ServerApp):  # type: ignore[misc]
+        """Jupyter's server, on sockets that are bound already.
+
+        By itself it looks for a free port, lets go of it, and binds it a moment later, when
+        another program may have it.
+        """
+
+        def _find_http_port(self) -> None:
+            """Keep the port."""
+
+        def _bind_http_server_tcp(self) -> bool:
+            """Listen on the sockets."""
+            self.http_server.add_sockets(sockets)
+            return True
+
+    port = sockets[0].getsockname()[1]
+    if hasattr(ServerApp, "_bind_http_server_tcp"):
+        LabApp.serverapp_class = Server
+    else:  # another release, which binds the port elsewhere
+        for one in sockets:
+            one.close()
     page = f"/lab/tree/{quote(notebook.name)}"
     address = f"http://localhost:{port}{page}?token={quote(token)}"
     Thread(target=_announce, args=(port, address, open_browser), daemon=True).start()
@@ -482,16 +533,20 @@ def _serve(notebook: Path, port: int, open_browser: bool) -> int:
 
 def _announce(port: int, address: str, open_browser: bool) -> None:
     """Wait until the server answers, then print its address."""
-    from socket import create_connection
+    from http.client import HTTPConnection, HTTPException
     from time import monotonic, sleep
 
     end = monotonic() + 120
     while monotonic() < end:
+        connection = HTTPConnection("localhost", port, timeout=10)
         try:
-            create_connection(("localhost", port), timeout=1).close()
+            connection.request("GET", "/api")
+            connection.getresponse()
             break
-        except OSError:
+        except (OSError, HTTPException):
             sleep(0.1)
+        finally:
+            connection.close()
     else:  # the server's messages above give the reason
         return
     print("\n" + _greeting(port, address, open_browser), flush=True)

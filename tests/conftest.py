@@ -2,6 +2,7 @@
 
 import gc
 import os
+import tracemalloc
 import zlib
 
 import pytest
@@ -38,6 +39,28 @@ def pytest_collection_modifyitems(config, items):
     left_out = [item for item in items if waits(item)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if not waits(item)]
+
+
+@pytest.fixture
+def traced_memory():
+    """Let bytes that `tracemalloc` counts depend on the code that is tested alone.
+
+    NumPy computes: a kernel that a child process has compiled meanwhile would be loaded by any
+    step, and take another way. No garbage of earlier tests is collected on the way, and tracing
+    ends with the test, whatever happens.
+    """
+    from optlab.plan import use_executor
+
+    on = gc.isenabled()
+    with use_executor("numpy"):
+        gc.collect()
+        gc.disable()
+        try:
+            yield
+        finally:
+            tracemalloc.stop()
+            if on:
+                gc.enable()
 
 
 def pytest_collection_finish():

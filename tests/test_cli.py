@@ -112,14 +112,26 @@ def test_missing_jupyterlab_gets_the_command_that_mends_it(monkeypatch, capsys):
 # Addresses, and the browser that opens the page.
 
 
-def test_the_first_free_port_is_taken():
+def test_a_port_that_is_taken_is_named():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         number = taken.getsockname()[1]
         with pytest.raises(cli.Trouble, match=f"port {number} is in use"):
-            cli.free_port(number)
-    assert cli.free_port() > 0
+            cli.bound_sockets(number)
+
+
+def test_two_that_start_at_one_moment_get_different_ports():
+    found = [cli.bound_sockets() for _ in range(3)]
+    try:
+        assert len({sockets[0].getsockname()[1] for sockets in found}) == 3
+        for sockets in found:
+            with socket.create_connection(sockets[0].getsockname()[:2]):
+                pass  # it listens: nobody else can have the port
+    finally:
+        for sockets in found:
+            for one in sockets:
+                one.close()
 
 
 @pytest.mark.parametrize("text", ["0", "65536", "eight", "-1"])

@@ -28,6 +28,8 @@ from typing import Any
 
 import numpy as np
 
+from optlab.backend.extras import missing
+
 #: What BLAS libraries read when NumPy is imported.
 VARIABLES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 
@@ -215,9 +217,8 @@ def set_blas_threads(n: int | None) -> int:
         libraries = _libraries()
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            "set_blas_threads needs the package threadpoolctl: pip install threadpoolctl (or "
-            "pip install 'optlab[lab]'). Without it, set OPENBLAS_NUM_THREADS=1 in the environment "
-            "before Python starts.",
+            missing("set_blas_threads", "threadpoolctl")
+            + " Or set OPENBLAS_NUM_THREADS=1 in the environment before Python starts.",
             name="threadpoolctl",
         ) from error
     with _as_outside():

@@ -16,7 +16,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from optlab.backend.extras import needed_for
+from optlab.backend.extras import missing, needed_for
 
 GROUP = "optlab.renderers"
 """The entry point group in which packages declare what they render."""
@@ -115,8 +115,11 @@ def renderer(name: str) -> Renderer:
     kinds = sorted({*_renderers, *(entry.name for entry in declared)})
     raise ModuleNotFoundError(
         f"nothing installed draws {name!r}; "
-        + (f"what can be drawn: {', '.join(kinds)}" if kinds else "no renderer is installed")
-        + ". Pictures need the extra lab: pip install 'optlab[lab]'"
+        + (
+            f"what can be drawn: {', '.join(kinds)}."
+            if kinds
+            else f"no renderer is installed. {missing('A picture', 'optlab')}"
+        )
     )
 
 

@@ -10,6 +10,7 @@ they are polled, and end with an error that names the rank that is missing.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
@@ -34,6 +35,8 @@ _LAUNCHED = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
 FOLDER = "OPTLAB_RANKS"
 _TAG = 7321
 _LONGEST_PAUSE = 0.002
+#: The name that Linux shows of a process whose program is done, while MPI still waits for others.
+_ENDED = "optlab-ended"
 
 #: The communicator of the simulated rank that runs here.
 simulated: ContextVar[Any] = ContextVar("optlab simulated rank", default=None)
@@ -57,18 +60,40 @@ class Peer(NamedTuple):
     host: str
     process: int
 
-    def cpu_time(self) -> float | None:
-        """Return the processor time of the process; None if it is not known here."""
+    def signs(self) -> tuple[float, ...] | None:
+        """Return what changes while the process computes; None if it is not known here.
+
+        The processor time is counted in hundredths of a second, less than a rank that looks for
+        messages now and then uses in seconds on a busy machine; the nanoseconds of its main thread
+        stand beside it where the system tells them.
+        """
+        place = Path(f"/proc/{self.process}")
         try:
-            text = Path(f"/proc/{self.process}/stat").read_text(encoding="ascii", errors="replace")
+            text = (place / "stat").read_text(encoding="ascii", errors="replace")
         except OSError:
             return None
-        state, *fields = text.rpartition(")")[2].split()
-        return None if state in "ZX" else float(fields[10]) + float(fields[11])
+        before, _, rest = text.rpartition(")")
+        state, *fields = rest.split()
+        if state in "ZX" or before.endswith(f"({_ENDED}"):
+            return None
+        nanoseconds = 0.0
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            nanoseconds = float((place / "schedstat").read_text(encoding="ascii").split()[0])
+        return float(fields[10]), float(fields[11]), nanoseconds
 
     def has_ended(self) -> bool:
-        """Return whether the process is known to have ended."""
-        return Path("/proc/self/stat").exists() and self.cpu_time() is None
+        """Return whether the process, or the program that it ran, is known to have ended."""
+        return Path("/proc/self/stat").exists() and self.signs() is None
+
+
+def _say_that_it_has_ended() -> None:
+    """Let the other ranks on this host see that the program of this process is done.
+
+    MPI ends after Python does, and waits for the other ranks to come to their ends: one of them
+    that waits for this one would take it for stalled.
+    """
+    with contextlib.suppress(OSError):
+        Path("/proc/self/comm").write_text(_ENDED, encoding="ascii")
 
 
 def launched_rank() -> int | None:
@@ -120,6 +145,47 @@ def _world_ranks(world: Any, size: int) -> list[int]:
 def here() -> Peer:
     """Return where this rank runs."""
     return Peer(socket.gethostname(), os.getpid())
+
+
+class Silence:
+    """Seconds for which what changes while something works (its processor time) has not changed.
+
+    They are counted from look to look, and one step of that count has a limit: what the looking
+    process has missed by itself, stopped or without a processor on a busy machine, says nothing of
+    the one that it looks at.
+
+    Parameters
+    ----------
+    most : float
+        Seconds that count between two looks: twice their usual distance is a good value.
+
+    Examples
+    --------
+    >>> silence = Silence(most=1.0)
+    >>> [silence.look("at work", now) for now in (0.0, 0.6, 100.6)]
+    [0.0, 0.6, 1.6]
+    >>> silence.look("at work again", 100.8)
+    0.0
+    """
+
+    def __init__(self, most: float) -> None:
+        self.most = most
+        self.signs: Any = None
+        self.seconds = 0.0
+        self._at: float | None = None
+
+    def look(self, signs: Any, now: float) -> float:
+        """Compare signs of life with those of the last look; return the seconds of silence."""
+        if self._at is None or signs != self.signs:
+            self.seconds = 0.0
+        else:
+            self.seconds += min(now - self._at, self.most)
+        self.signs, self._at = signs, now
+        return self.seconds
+
+    def breaks(self) -> None:
+        """Begin to count again: it has been seen at work in another way."""
+        self.seconds, self._at = 0.0, None
 
 
 class Exchange:
@@ -179,6 +245,8 @@ class Exchange:
         if self.is_local:
             self._own = self.world.Dup()
             return
+        atexit.unregister(_say_that_it_has_ended)
+        atexit.register(_say_that_it_has_ended)
         self._find_peers()
         own = np.zeros(256, np.uint8)
         said = f"{here().process} {here().host}".encode()[:256]
@@ -187,7 +255,24 @@ class Exchange:
         for rank, one in enumerate(found):
             process, _, host = one.tobytes().rstrip(b"\0").decode(errors="replace").partition(" ")
             self.peers[rank] = Peer(host, int(process))
-        self._own = self.world.Dup()  # all are here, so this does not wait
+        self._own = self.duplicate()
+
+    def duplicate(self) -> Any:
+        """Return a communicator of the same ranks, whose messages are apart from all others.
+
+        All ranks call it. It waits for them as an exchange does: MPI's own call has no deadline,
+        and a rank that has given up in the meantime does not come.
+
+        Raises
+        ------
+        StalledError, RankError
+            If a rank does not answer in time, or has ended; the message names it.
+        """
+        if self.is_local or not hasattr(self.world, "Idup"):
+            return self.world.Dup()
+        result, done = self.world.Idup()
+        self._wait({rank: done for rank in range(self.size) if rank != self.rank})
+        return result
 
     def _find_peers(self) -> None:
         """Look for the ranks of this host that have not said yet where they run."""
@@ -294,8 +379,9 @@ class Exchange:
         """Wait for requests to or from ranks."""
         begin = time.monotonic()
         pause = 0.0
-        watch: dict[int, tuple[float | None, float]] = {}
-        next_look = begin + min(0.25, self.timeout / 4)
+        watched: dict[int, Silence] = {}
+        every = min(0.25, self.timeout / 4)
+        next_look = begin + every
         left = dict(requests)
         while True:
             left = {rank: one for rank, one in left.items() if not one.Test()}
@@ -303,8 +389,8 @@ class Exchange:
                 return
             now = time.monotonic()
             if now >= next_look:
-                next_look = now + min(0.25, self.timeout / 4)
-                self._look(left, begin, now, watch)
+                next_look = now + every
+                self._look(left, begin, now, watched, every)
             time.sleep(pause)
             pause = min(_LONGEST_PAUSE, 2 * pause + 1e-5)
 
@@ -313,9 +399,14 @@ class Exchange:
         left: dict[int, Any],
         begin: float,
         now: float,
-        watch: dict[int, tuple[float | None, float]],
+        watched: dict[int, Silence],
+        every: float,
     ) -> None:
-        """Raise if a rank that is waited for has ended, or shows no sign of life."""
+        """Raise if a rank that is waited for has ended, or shows no sign of life.
+
+        Nothing is concluded from one look: this process itself may have been stopped since it
+        asked for the message, and a rank that has ended may have sent it before.
+        """
         if any(self.peers[rank] is None for rank in left):
             self._find_peers()  # it may have begun since
         for rank in left:
@@ -323,14 +414,12 @@ class Exchange:
             peer = self.peers[rank]
             if peer is None or peer.host != socket.gethostname():
                 continue  # nothing is known of it: the longest wait ends this
-            if peer.has_ended():
+            seen, signs = rank in watched, peer.signs()
+            silence = watched.setdefault(rank, Silence(2 * every))
+            if seen and silence.signs is None and signs is None and peer.has_ended():
                 raise RankError(f"{self.name(rank)} has ended, while {self._waiting()}.", number)
-            used = peer.cpu_time()
-            before, since = watch.get(rank, (None, begin))
-            if used != before:
-                since = begin if before is None else now
-            watch[rank] = (used, since)
-            if now - since >= self.timeout and used is not None:
+            silent = silence.look(signs, now)
+            if silent >= self.timeout and signs is not None:
                 raise StalledError(
                     f"{self.name(rank)} gave no sign of life for {self.timeout:g} seconds, while "
                     f"{self._waiting()}.",

@@ -17,6 +17,8 @@ EXTRAS = {
     "jupyterlab": ("JupyterLab", "lab"),
     "matplotlib": ("matplotlib", "lab"),
     "ml_dtypes": ("ml_dtypes", "formats"),
+    "mpi4py": ("mpi4py", "parallel"),
+    "mpiexec": ("mpiexec", "parallel"),
     "nbgrader": ("nbgrader", "course"),
     "numba": ("numba", "fast"),
     "pandas": ("pandas", "lab"),
@@ -29,7 +31,7 @@ EXTRAS = {
 
 
 def missing(what: str, module: str) -> str:
-    """Return the sentence for something that needs a module that is not installed.
+    """Return the sentence for something that needs a module, or a command, that is not installed.
 
     Examples
     --------

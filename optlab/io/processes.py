@@ -17,6 +17,7 @@ import sys
 import threading
 import warnings
 from collections import deque
+from collections.abc import Callable
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -25,6 +26,30 @@ from optlab.io.workers import Pool, Settings, failure, outcome
 
 _ours: set[Connection[Any, Any]] = set()
 """The parent's ends of all pipes: a forked process must close its copies of them."""
+
+
+_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux
+
+
+def ends_with_parent() -> Callable[[], None]:
+    """Return a function by which a process is killed when its parent is, where the system can.
+
+    The process calls it at its start: between fork and exec, too, so all that needs a lock of
+    Python is done here.
+    """
+    if sys.platform != "linux":
+        return _nothing
+    import ctypes
+
+    try:
+        control = ctypes.CDLL(None).prctl
+    except (OSError, AttributeError):
+        return _nothing
+    return lambda: control(_DIE_WITH_PARENT, signal.SIGKILL) and None
+
+
+def _nothing() -> None:
+    """Leave a process as it is."""
 
 
 class _Worker:

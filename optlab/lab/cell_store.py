@@ -8,6 +8,7 @@ whole, and is never run again. A sweep that was killed begins again with the cel
 from __future__ import annotations
 
 import json
+import pickle
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, as_completed
@@ -247,6 +248,44 @@ class _Executors:
         if self._made is not None:
             self._made.shutdown(wait=False, cancel_futures=True)
             self._made = None
+
+
+def sendable(what: Any, names: str, advice: str = "") -> bytes:
+    """Return bytes from which a worker of an executor makes the same objects.
+
+    cloudpickle, where it is installed, sends functions of a notebook and lambdas by what they are.
+
+    Parameters
+    ----------
+    what : object
+    names : str
+        What it is, for the message: "the model and the loss".
+    advice : str
+        What else than installing cloudpickle helps.
+
+    Raises
+    ------
+    TypeError
+        If that is impossible.
+
+    Examples
+    --------
+    >>> import pickle
+    >>> pickle.loads(sendable([1, 2], "the settings"))
+    [1, 2]
+    """
+    try:
+        import cloudpickle as pickler  # type: ignore[import-untyped]
+    except ModuleNotFoundError:
+        pickler = pickle
+    try:
+        found: bytes = pickler.dumps(what)
+    except Exception as error:  # each kind of object has an error of its own
+        raise TypeError(
+            f"executor= sends {names} to other processes: {one_line(str(error))}. {advice}"
+            f"{'or install' if advice else 'Install'} cloudpickle, which sends any function."
+        ) from error
+    return found
 
 
 def mapped(

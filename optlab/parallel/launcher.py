@@ -23,7 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from optlab.backend.exchange import FOLDER
+from optlab.backend.extras import missing
 from optlab.backend.rank_errors import RankError
+from optlab.io.processes import ends_with_parent
 
 _PAUSE = 0.05
 
@@ -40,8 +42,7 @@ def mpiexec() -> str:
     found = str(beside) if beside.exists() else shutil.which("mpiexec")
     if found is None:
         raise FileNotFoundError(
-            "there is no mpiexec. The extra `parallel` brings one: pip install 'optlab[parallel]'; "
-            "optlab doctor says more."
+            missing("A program on ranks of MPI", "mpiexec") + " optlab doctor says more."
         )
     return found
 
@@ -65,7 +66,8 @@ def launch(script: str, ranks: int, arguments: Sequence[str] = ()) -> None:
 
     Notes
     -----
-    What the ranks print appears as they print it. From a shell:
+    What the ranks print appears as they print it. If this process is killed, mpiexec and the ranks
+    are, too, on Linux. From a shell:
     ``python -m optlab.parallel -n 4 train.py``.
     """
     folder = Path(tempfile.mkdtemp(prefix="optlab-ranks-"))
@@ -82,6 +84,7 @@ def launch(script: str, ranks: int, arguments: Sequence[str] = ()) -> None:
             text=True,
             errors="replace",
             start_new_session=True,
+            preexec_fn=ends_with_parent() if os.name == "posix" else None,
         )
         reader = threading.Thread(target=_pass_on, args=(process,), daemon=True)
         reader.start()

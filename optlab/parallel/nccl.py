@@ -13,6 +13,7 @@ import numpy as np
 
 from optlab.backend.device import DeviceError, device_named, set_device
 from optlab.backend.exchange import Exchange
+from optlab.backend.extras import needed_for
 from optlab.backend.rank_errors import RankError
 from optlab.parallel.local.comm import LocalComm
 
@@ -146,13 +147,8 @@ def nccl_world(comm: Any = None, device: int | None = None) -> NcclWorld:
 
 
 def _mpi() -> Any:
-    try:
+    with needed_for("nccl_world"):
         from mpi4py import MPI
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "nccl_world needs mpi4py, which starts its ranks and is not installed: "
-            "pip install 'optlab[parallel]'."
-        ) from error
     return MPI
 
 

@@ -20,8 +20,8 @@ from typing import Any, NoReturn
 from optlab.backend.exchange import FOLDER, launched_rank
 from optlab.backend.rank_errors import RankError, StalledError
 from optlab.io.atomic import replacing
+from optlab.io.processes import ends_with_parent
 
-_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux
 #: Seconds that a rank which has seen another one end leaves to that one's guard, to say why.
 _PATIENCE = 2.0
 
@@ -58,7 +58,7 @@ def main() -> None:
     """Run the program ``sys.argv[1]`` with the arguments behind it, guarded."""
     process = os.fork() if hasattr(os, "fork") else 0
     if process == 0:
-        _die_with_guard()
+        ends_with_parent()()  # its guard
         _run()
         return
     _, status = os.waitpid(process, 0)
@@ -71,15 +71,6 @@ def main() -> None:
     if code and report is not None and not report.exists():
         _write_end(launched_rank(), process, f"has ended: its process left with code {code}")
     os._exit(code)
-
-
-def _die_with_guard() -> None:
-    """Let this process be killed when its guard is, where the system can do that."""
-    if sys.platform == "linux":
-        import ctypes
-
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
 
 
 def _run() -> None:

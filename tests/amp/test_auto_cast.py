@@ -251,7 +251,7 @@ class TestThreads:
 
     @pytest.mark.parametrize("shared", [False, True])
     def test_two_threads_that_enter_and_leave_in_turns(self, shared: bool) -> None:
-        turn = threading.Barrier(2, timeout=10)
+        turn = threading.Barrier(2, timeout=60)
         one = auto_cast()
         modes = [one, one if shared else auto_cast(dtype="float16", level="O2")]
         seen: dict[int, list[bool]] = {0: [], 1: []}

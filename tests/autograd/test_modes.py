@@ -88,13 +88,13 @@ def test_threads_have_their_own_mode() -> None:
         found.append(ol.is_grad_enabled())
         with ol.no_grad():
             inside.set()
-            checked.wait(10)
+            checked.wait(60)
             found.append(ol.is_grad_enabled())
 
     with ol.no_grad():
         thread = threading.Thread(target=other)
         thread.start()
-        assert inside.wait(10)
+        assert inside.wait(60)
     found.append(ol.is_grad_enabled())
     checked.set()
     thread.join()

@@ -34,6 +34,7 @@ WAYS: dict[str, tuple[Callable[[list[Any], Any], Any], float, Any]] = {
 }
 
 
+@pytest.mark.usefixtures("traced_memory")
 @pytest.mark.parametrize("way", WAYS)
 def test_the_peak_of_a_step(way: str) -> None:
     run, most, around = WAYS[way]

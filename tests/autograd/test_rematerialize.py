@@ -188,6 +188,7 @@ def test_the_smallest_budget_of_the_error_works(
         step(max(1, smallest * 3 // 4))
 
 
+@pytest.mark.usefixtures("traced_memory")
 @pytest.mark.parametrize("share", [1.0, 1.5, 2.5])
 def test_live_bytes_stay_within_the_budget_in_forward_and_backward(share: float) -> None:
     model, x = chain(8, 384, 64)

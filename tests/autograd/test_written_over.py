@@ -144,6 +144,7 @@ def test_a_gradient_for_all_members_may_meet_values_of_each() -> None:
         np.testing.assert_allclose(found[i], ol.grad(chain)(stack[i]), rtol=2e-4, atol=1e-5)
 
 
+@pytest.mark.usefixtures("traced_memory")
 @pytest.mark.parametrize("f", [F.relu, F.gelu])
 def test_no_further_array_of_its_size_is_needed(f: Any) -> None:
     x = ol.to_tensor(np.ones((1000, 1000), np.float32), requires_grad=True)
@@ -158,6 +159,7 @@ def test_no_further_array_of_its_size_is_needed(f: Any) -> None:
     assert peak < 1.5 * x.nbytes  # one gradient, and a mask or blocks
 
 
+@pytest.mark.usefixtures("traced_memory")
 def test_gradients_that_meet_are_added_in_place() -> None:
     x = ol.to_tensor(np.ones((1000, 1000), np.float32), requires_grad=True)
     y = x * 1.0

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.jupyter import FLAGS, OWN_FOLDERS, unused_port
+from benchmarks.jupyter import FLAGS, OWN_FOLDERS
 from optlab._doctor import find_browser
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -69,8 +69,6 @@ def lab(tmp_path_factory):
                 "--no-browser",
                 "--directory",
                 str(folder),
-                "--port",
-                str(unused_port()),
             ],
             cwd=ROOT,
             env=environment,

@@ -363,5 +363,5 @@ class TestArguments:
         found = []
         thread = threading.Thread(target=lambda: found.extend(x.tolist() for x, _ in loader))
         thread.start()
-        thread.join(30)
+        thread.join(120)
         assert found == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]

@@ -196,9 +196,9 @@ def test_every_array_has_a_file_of_its_own():
 def test_saving_many_arrays_takes_time_in_proportion():
     def seconds(count):
         arrays = [np.zeros(1) for _ in range(count)]
-        start = time.process_time()
+        start = time.thread_time()
         Written().encoded(arrays)
-        return time.process_time() - start
+        return time.thread_time() - start
 
     few, many = min(seconds(1000) for _ in range(3)), seconds(16_000)
     assert many < 100 * few

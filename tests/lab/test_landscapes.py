@@ -433,6 +433,49 @@ def test_the_curve_avoids_the_barrier_of_the_line():
     assert all(np.array_equal(w, own[name]) for name, w in weights_of(model).items())
 
 
+def test_a_connection_over_an_executor_is_the_connection():
+    model, (x, y) = network(), data()
+    first = weights_of(model)
+    trained(model, x, y)
+    given = (model, loss_of(model, x, y), first, weights_of(model))
+    wanted = ol.lab.connect(*given, size=9, steps=5)
+    with ThreadPoolExecutor(2) as executor:
+        found = ol.lab.connect(*given, size=9, steps=5, executor=executor)
+    np.testing.assert_allclose(found.line, wanted.line, rtol=1e-12)
+    np.testing.assert_allclose(found.curve, wanted.curve, rtol=1e-12)
+    np.testing.assert_array_equal(found.training_loss, wanted.training_loss)
+    assert "ThreadPoolExecutor" in found.execution
+
+
+@pytest.mark.parametrize("at", [4, 18, 27])
+def test_an_interrupted_connection_goes_on_to_the_bit(at):
+    model, (x, y) = network(), data()
+    first = weights_of(model)
+    trained(model, x, y)
+    calls, own = [], weights_of(model)
+
+    def loss():  # on random rows: no ensemble, and the draws go on where they were
+        calls.append(1)
+        rows = ol.randint(0, len(x), [8]).numpy()
+        found = F.cross_entropy(model(x[rows]), y[rows])
+        if len(calls) == at:
+            raise KeyboardInterrupt
+        return found
+
+    found = ol.lab.connect(model, loss, first, own, size=7, steps=20)
+    assert found.interrupted
+    assert "resume" in repr(found)
+    assert found.resume() is found
+    assert not found.interrupted
+    calls[:] = [1] * 100
+    wanted = ol.lab.connect(model, loss, first, own, size=7, steps=20)
+    for name in ("line", "curve", "training_loss"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
+    for name, w in wanted.bend.items():
+        np.testing.assert_array_equal(found.bend[name], w)
+    assert all(np.array_equal(w, own[name]) for name, w in weights_of(model).items())
+
+
 def test_a_connection_needs_two_different_ends():
     model, (x, y) = network(), data()
     own = weights_of(model)

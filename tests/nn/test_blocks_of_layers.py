@@ -143,7 +143,7 @@ def test_products_run_with_one_thread_each_and_the_number_comes_back(monkeypatch
         both = threading.Barrier(2)
 
         def job():
-            both.wait(10)  # passes only if two threads of Python are here at a time
+            both.wait(60)  # passes only if two threads of Python are here at a time
             seen.append(read())
             who.add(threading.get_ident())
 

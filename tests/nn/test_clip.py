@@ -165,6 +165,7 @@ def test_what_is_within_the_limit_is_not_copied(cls, limit):
     assert same == [limit == 1e6] * 2
 
 
+@pytest.mark.usefixtures("traced_memory")
 @pytest.mark.parametrize("cls", CLIPS)
 @pytest.mark.parametrize("limit", [1e6, 1e-3], ids=["within", "beyond"])
 def test_a_step_copies_no_gradients_that_are_within_the_limit(cls, limit):

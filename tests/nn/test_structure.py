@@ -93,9 +93,9 @@ def test_a_vocabulary_costs_little(held):
         model.held = held
         times = []
         for _ in range(5):
-            start = time.process_time()
+            start = time.thread_time()
             model.parameters()
-            times.append(time.process_time() - start)
+            times.append(time.thread_time() - start)
         return min(times)
 
     one_by_one = [*held[:-1], None, ol.Parameter([1.0])] if type(held) is list else None

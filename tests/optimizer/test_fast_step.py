@@ -353,6 +353,7 @@ def print_nothing(optimizer, updates):
     """Do nothing; having a listener selects the plain step."""
 
 
+@pytest.mark.usefixtures("traced_memory")
 @pytest.mark.parametrize("clip", [None, ol.nn.ClipGradByGlobalNorm(1.0)], ids=["plain", "clip"])
 def test_no_memory_beyond_the_slots_but_blocks(clip):
     import tracemalloc

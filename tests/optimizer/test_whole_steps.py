@@ -150,6 +150,7 @@ def test_closures_that_fail_after_an_update():
     assert (decays == 1.0) == (counts == 0)
 
 
+@pytest.mark.usefixtures("traced_memory")
 @pytest.mark.parametrize("clip", [None, ol.nn.ClipGradByGlobalNorm(1.0)], ids=["plain", "clip"])
 def test_float16_needs_no_memory_but_blocks(clip):
     size = 2_000_000
@@ -176,7 +177,7 @@ def test_all_threads_have_ended_when_an_error_is_raised(monkeypatch):
     gate = threading.Event()
 
     def fails():
-        gate.wait(5)
+        gate.wait(60)
         raise ZeroDivisionError
 
     def lasts():

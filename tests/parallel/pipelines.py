@@ -1,5 +1,6 @@
 """Networks and steps that the tests of pipelines share; as a script, one rank under ``mpiexec``."""
 
+import faulthandler
 import os
 import signal
 import sys
@@ -9,8 +10,11 @@ from pathlib import Path
 import numpy as np
 
 import optlab as ol
+from tests.stopwatch import Stopwatch
 
 EXAMPLES, WIDTH, CLASSES = 32, 12, 3
+#: A test waits for nothing longer than this, whatever happens.
+PATIENCE = 120
 
 
 def data(examples=EXAMPLES):
@@ -107,18 +111,21 @@ def failing(comm, how, at=1):
         timeout=3.0 if how == "stall" else 7.0,
     )  # fmt: skip
     before = values(model)
-    began = time.monotonic()
-    try:
-        optimizer.step(model, ol.nn.CrossEntropyLoss(), *data())
-    except RuntimeError as error:
-        same = all(np.array_equal(a, b) for a, b in zip(before, values(model), strict=True))
-        return str(error), same, time.monotonic() - began
+    comm.barrier()  # a rank that starts later than others is not measured
+    with Stopwatch() as watch:
+        try:
+            optimizer.step(model, ol.nn.CrossEntropyLoss(), *data())
+        except RuntimeError as error:
+            same = all(np.array_equal(a, b) for a, b in zip(before, values(model), strict=True))
+            return str(error), same, watch.seconds
     return "", False, 0.0
 
 
 def main():
     from mpi4py import MPI
 
+    # Whatever hangs says where, and ends before the test that waits for it gives up.
+    faulthandler.dump_traceback_later(PATIENCE - 30, exit=True)
     comm = MPI.COMM_WORLD
     what, target, *rest = sys.argv[1:]
     if what == "train":

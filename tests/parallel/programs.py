@@ -14,6 +14,7 @@ import numpy as np
 
 import optlab as ol
 from optlab.backend.exchange import Exchange, launched_peers
+from optlab.backend.rank_errors import StalledError
 
 SIZES = (8, 160, 3)
 
@@ -181,6 +182,35 @@ def leaves(comm, who):
         if step == 1 and comm.rank == who:
             os._exit(5)
         optimizer.minimize((w * w).sum())
+
+
+def returns(comm, who):
+    """Let the program of one rank end, as if it had nothing more to do, in front of a step."""
+    w = ol.Parameter(np.zeros(4), name="w")
+    optimizer = ol.optimizer.SGD(0.1, parameters=[w])
+    ol.parallel.average_gradients(optimizer, comm)
+    for step in range(3):
+        if step == 1 and comm.rank == who:
+            sys.exit()
+        optimizer.minimize((w * w).sum())
+
+
+def late(comm, who):
+    """Let one rank come to the first exchange when the others have given up and ended."""
+    if comm.rank == who:
+        time.sleep(2.0)
+    try:
+        Exchange(comm, "a test", timeout=0.5).meet()
+    except StalledError:
+        sys.exit()
+
+
+def announces(comm, folder):
+    """Write the process of each rank into a folder, and sleep."""
+    with open(os.path.join(folder, f"{comm.rank}.part"), "w", encoding="ascii") as file:
+        file.write(str(os.getpid()))
+    os.rename(file.name, os.path.join(folder, str(comm.rank)))
+    time.sleep(90)
 
 
 def main():

@@ -12,6 +12,7 @@ import pytest
 from optlab.parallel import LocalWorld, RankError, StalledError, launch
 from optlab.parallel.launcher import mpiexec
 from tests.parallel import programs
+from tests.stopwatch import Stopwatch
 
 pytest.importorskip("mpi4py")
 if sys.platform == "win32":
@@ -59,10 +60,9 @@ def test_simulated_ranks_compute_the_bits_of_real_ones(name, ranks, tmp_path):
 
 def launched(name, *args, path):
     """Run a program by the launcher; return its error and the seconds that it took."""
-    begin = time.monotonic()
-    with pytest.raises(RankError) as caught:
+    with Stopwatch() as watch, pytest.raises(RankError) as caught:
         launch(str(PROGRAM), 4, [name, str(path), *map(json.dumps, args)])
-    return caught.value, time.monotonic() - begin
+    return caught.value, watch.seconds
 
 
 @pytest.fixture
@@ -89,6 +89,16 @@ def test_a_process_that_leaves_without_a_word_is_named_by_its_rank(tmp_path):
 
 
 @pytest.mark.usefixtures("in_root")
+@pytest.mark.parametrize(("name", "who", "ended"), [("returns", 1, [1]), ("late", 0, [1, 2, 3])])
+def test_a_rank_whose_program_is_done_is_said_to_have_ended(name, who, ended, tmp_path):
+    error, _ = launched(name, who, path=tmp_path / "x")
+    assert not isinstance(error, StalledError)
+    assert error.rank in ended
+    assert f"rank {error.rank} (process " in str(error)
+    assert "has ended, while rank " in str(error)
+
+
+@pytest.mark.usefixtures("in_root")
 def test_a_rank_that_raises_is_named_and_ends_the_others(tmp_path):
     error, _ = launched("raises", 1, path=tmp_path / "x")
     assert error.rank == 1
@@ -102,6 +112,26 @@ def test_a_rank_that_stalls_is_named_by_those_who_wait_for_it(tmp_path, capfd):
     assert "gave no sign of life for 7 seconds" in str(error)
     assert "waits for it in an exchange of average_gradients" in str(error)
     assert seconds < 60  # long before the rank that sleeps would have come
+
+
+@pytest.mark.usefixtures("in_root")
+@pytest.mark.skipif(sys.platform != "linux", reason="a process is bound to its parent on Linux")
+def test_a_launcher_that_is_killed_leaves_no_rank(tmp_path):
+    command = [sys.executable, "-m", "optlab.parallel", "-n", "2", str(PROGRAM), "announces"]
+    launcher = subprocess.Popen([*command, str(tmp_path / "x"), json.dumps(str(tmp_path))])
+    ranks = [tmp_path / "0", tmp_path / "1"]
+    wait_until(lambda: all(path.exists() for path in ranks) or launcher.poll() is not None)
+    launcher.kill()
+    launcher.wait()
+    places = [Path("/proc", path.read_text()) for path in ranks]
+    wait_until(lambda: not any(place.exists() for place in places))
+    assert not any(place.exists() for place in places)
+
+
+def wait_until(true):
+    patient_until = time.monotonic() + PATIENCE
+    while not true() and time.monotonic() < patient_until:
+        time.sleep(0.05)
 
 
 @pytest.mark.usefixtures("in_root")

@@ -13,6 +13,7 @@ import optlab as ol
 from optlab.optimizer.wrappers.pipeline import board
 from optlab.parallel import RankError, StalledError
 from tests.parallel import pipelines
+from tests.stopwatch import Stopwatch
 
 CRITERION = ol.nn.CrossEntropyLoss()
 
@@ -47,15 +48,13 @@ def step_of(fault, where=1, **settings):
     )
     before = pipelines.values(model)
     state = optimizer.state_dict()["inner_optimizer"]
-    began = time.monotonic()
-    with pytest.raises(RankError) as caught:
+    with Stopwatch() as watch, pytest.raises(RankError) as caught:
         optimizer.step(model, CRITERION, *pipelines.data())
-    seconds = time.monotonic() - began
     for a, b in zip(before, pipelines.values(model), strict=True):
         np.testing.assert_array_equal(a, b)
     assert all(p.grad is None or not p.grad.numpy().any() for p in model.parameters())
     assert str(optimizer.state_dict()["inner_optimizer"]) == str(state)
-    return caught.value, seconds, optimizer, model
+    return caught.value, watch.seconds, optimizer, model
 
 
 @pytest.mark.parametrize("where", [0, 1, 3])

@@ -22,17 +22,18 @@ def assert_same(found, wanted):
         np.testing.assert_array_equal(a, b)
 
 
-#: A test waits for nothing longer than this, whatever happens.
-PATIENCE = 120
-
-
 def on_mpi(ranks, *args, check=True):
     """Run the program of `pipelines` under mpiexec."""
     command = [MPIEXEC, "-n", str(ranks), sys.executable, "-m", "mpi4py"]
     command += ["-m", "tests.parallel.pipelines", *map(str, args)]
     root = Path(__file__).resolve().parents[2]
     done = subprocess.run(
-        command, cwd=root, capture_output=True, text=True, timeout=PATIENCE, check=False
+        command,
+        cwd=root,
+        capture_output=True,
+        text=True,
+        timeout=pipelines.PATIENCE,
+        check=False,
     )
     if check and done.returncode:
         raise AssertionError(done.stdout + done.stderr)

@@ -112,7 +112,7 @@ def test_all_cores_take_a_share(monkeypatch):
     monkeypatch.setattr(sizes, "LARGE", 1)
     monkeypatch.setattr(sizes, "cores", lambda: 3)
     monkeypatch.setattr(on_threads, "_pool", None)
-    together = threading.Barrier(3, timeout=10)  # passed only if three threads wait at once
+    together = threading.Barrier(3, timeout=60)  # passed only if three threads wait at once
     found = on_threads.over_all_cores(lambda i: together.wait() >= 0 and 2 * i, range(3))
     assert found == [0, 2, 4]
 

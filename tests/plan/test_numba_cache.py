@@ -283,7 +283,7 @@ print(numba_cache._compilation.process.pid, flush=True)
         "pass",
         "os._exit(0)",
         "os.kill(os.getpid(), signal.SIGKILL)",
-        "os.fork() or time.sleep(20)\nos._exit(0)",  # a fork holds the pipe open
+        "os.fork() or time.sleep(90)\nos._exit(0)",  # a fork holds the pipe open
     ],
 )
 def test_the_child_never_outlives_its_parent(cache, end):
@@ -291,9 +291,9 @@ def test_the_child_never_outlives_its_parent(cache, end):
         [sys.executable, "-c", COMPILES + end], stdout=subprocess.PIPE, text=True
     )
     child = int(process.stdout.readline())
-    process.wait(30)
+    process.wait(90)
     # A child that has compiled in the meantime has ended anyhow.
-    wait_for(lambda: not alive(child), 10)
+    wait_for(lambda: not alive(child), 60)
     process.stdout.close()
     if end == "pass":
         assert process.returncode == 0

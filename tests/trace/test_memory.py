@@ -136,6 +136,7 @@ def test_the_peak_inside_an_operation_is_seen_and_told_of():
     assert first.share > 0.99
 
 
+@pytest.mark.usefixtures("traced_memory")
 def test_the_peak_is_that_of_a_step_that_nobody_watches():
     _, _, step, _ = training()
     step()
@@ -209,6 +210,7 @@ def test_nothing_is_left_behind_and_nothing_is_kept_alive():
     assert not tracemalloc.is_tracing()
 
 
+@pytest.mark.usefixtures("traced_memory")
 def test_tracing_of_the_user_goes_on_with_its_peak():
     _, _, step, _ = training()
     step()

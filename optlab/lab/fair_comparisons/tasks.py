@@ -8,8 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from optlab.backend.text import one_line
-from optlab.lab.cell_store import mapped
+from optlab.lab.cell_store import mapped, sendable
 from optlab.lab.fair_comparisons.trainees import Trainee
 from optlab.lab.fair_comparisons.training import FairRun, train
 from optlab.optimizer import Optimizer
@@ -34,25 +33,10 @@ def results(tasks: Mapping[Key, Task], executor: Any) -> Iterator[tuple[Key, Fai
         for key, task in tasks.items():
             yield key, train(*task)
         return
-    payloads = [_pickled(task) for task in tasks.values()]
+    payloads = [sendable(task, "problem and optimizer") for task in tasks.values()]
     yield from zip(tasks, mapped(executor, train_copy, payloads), strict=True)
 
 
 def train_copy(payload: bytes) -> FairRun:
     """Run a task; what a worker of an executor does."""
     return train(*pickle.loads(payload))
-
-
-def _pickled(task: Task) -> bytes:
-    try:
-        import cloudpickle as pickler  # type: ignore[import-untyped]  # recipes are made of lambdas
-    except ModuleNotFoundError:
-        pickler = pickle
-    try:
-        found: bytes = pickler.dumps(task)
-    except Exception as error:  # each kind of object has an error of its own
-        raise TypeError(
-            f"executor= sends problem and optimizer to other processes: {one_line(str(error))}. "
-            "Install cloudpickle, which sends any function."
-        ) from error
-    return found

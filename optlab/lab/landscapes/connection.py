@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from concurrent.futures import Executor
 from typing import Any
 
 import numpy as np
 
 from optlab.autograd.tape.grad_mode import enable_grad
 from optlab.backend.display import Rendered
-from optlab.backend.random import Key
+from optlab.backend.random import Bookmark, Key, bookmark, replayed
 from optlab.lab.landscapes.evaluation import Evaluator, Loss, Plane, as_number
 from optlab.lab.landscapes.weights import (
     Weights,
@@ -41,16 +42,30 @@ class Connection(Rendered):
     start, end : dict of str to array
     training_loss : array
         The loss at the random point of the curve of each training step.
+    execution : str
+        How the points on the line and on the curve were evaluated, and why.
+    interrupted : bool
+        Whether Ctrl-C ended it early; :meth:`resume` goes on.
+
+    See Also
+    --------
+    connect : makes one.
     """
 
     drawn_as = "connection"
 
-    def __init__(self, start: Weights, end: Weights, t: np.ndarray) -> None:
+    def __init__(
+        self, model: Layer, loss: Loss, start: Weights, end: Weights, t: np.ndarray, seed: int,
+        training: _Training | None,
+    ) -> None:  # fmt: skip
+        self._model, self._function, self._seed, self._training = model, loss, seed, training
         self.start, self.end, self.t = start, end, t
         self.line = np.full(t.shape, np.nan)
         self.curve: np.ndarray | None = None
         self.bend: Weights | None = None
-        self.training_loss = np.zeros(0)
+        self.training_loss = np.zeros(0) if training is None else training.losses
+        self.execution = ""
+        self.interrupted = False
 
     @staticmethod
     def _barrier(loss: np.ndarray) -> float:
@@ -72,7 +87,51 @@ class Connection(Rendered):
             return Plane(self.start, [difference(self.end, self.start)]).point([t])
         return _bezier(self.start, self.bend, self.end, t)
 
+    def resume(self, progress: bool | None = None, executor: Executor | None = None) -> Connection:
+        """Evaluate and train what is missing, after Ctrl-C; return this connection.
+
+        The training of the curve goes on from its last whole step, to the bit.
+        """
+        self._evaluate(executor, progress)
+        return self
+
+    def _evaluate(self, executor: Executor | None, progress: bool | None) -> None:
+        size, training = len(self.t), self._training
+        steps = 0 if training is None else len(training.losses)
+        bar = ProgressBar((1 + (training is not None)) * size + steps, "Connection", progress)
+        self.interrupted = False
+        try:
+            straight = Plane(self.start, [difference(self.end, self.start)])
+            self._along(straight, self.t[:, None], self.line, executor, lambda n: bar.update(n))
+            if training is not None:
+                training.run(self._model, self._function, lambda n: bar.update(size + n))
+                if self.bend is None:
+                    self.bend, self.curve = training.weights(), np.full(size, np.nan)
+                # The curve lies in the plane of its three control points.
+                bent = Plane(self.start, [difference(w, self.start) for w in (self.bend, self.end)])
+                at = np.stack([2 * self.t * (1 - self.t), self.t**2], axis=1)
+                assert self.curve is not None
+                self._along(bent, at, self.curve, executor, lambda n: bar.update(size + steps + n))
+        except KeyboardInterrupt:
+            self.interrupted = True
+        finally:
+            bar.close()
+
+    def _along(
+        self, plane: Plane, at: np.ndarray, losses: np.ndarray, executor: Executor | None,
+        done: Callable[[int], None],
+    ) -> None:  # fmt: skip
+        """Evaluate the points of a way that are missing."""
+        missing = np.flatnonzero(np.isnan(losses))
+        evaluator = Evaluator(self._model, self._function, plane, self._seed, executor)
+        for rows, values in evaluator.values(at[missing]) if len(missing) else ():
+            losses[missing[rows]] = values
+            done(int(np.sum(~np.isnan(losses))))
+        self.execution = evaluator.execution or self.execution
+
     def __repr__(self) -> str:
+        if self.interrupted:
+            return "<Connection, interrupted: .resume() goes on>"
         curve = "" if self.curve is None else f", of the curve {self.curve_barrier:.4g}"
         return (
             f"<Connection from {self.line[0]:.4g} to {self.line[-1]:.4g}, barrier of the line "
@@ -91,6 +150,7 @@ def connect(
     optimizer: Optimizer | None = None,
     seed: int = 0,
     *,
+    executor: Executor | None = None,
     progress: bool | None = None,
 ) -> Connection:
     r"""Connect two solutions by the straight line, and by a curve of low loss.
@@ -120,11 +180,16 @@ def connect(
     optimizer : Optimizer, optional
         A template; Momentum with the rate 0.05 by default.
     seed : int
+    executor : concurrent.futures.Executor, optional
+        Evaluates parts of the line and of the curve on copies of the model; the curve is trained
+        here, a step after the other.
     progress : bool, optional
+        Whether to show a progress bar. By default in notebooks, if it takes long.
 
     Returns
     -------
     Connection
+        After Ctrl-C what there is so far; its ``resume()`` goes on.
 
     Raises
     ------
@@ -165,22 +230,12 @@ def connect(
     between = difference(last, first)
     if inner(between, between) == 0:
         raise ValueError("start and end are the same weights: there is no way between them.")
-    found = Connection(first, last, np.linspace(0.0, 1.0, size))
-    bar = ProgressBar(2 * size + steps * curve, "Connection", progress)
-    try:
-        evaluator = Evaluator(model, loss, Plane(first, [between]), seed)
-        for rows, values in evaluator.values(found.t[:, None]):
-            found.line[rows] = values
-            bar.update(int(rows[-1]) + 1)
-        if curve:
-            template = Momentum(0.05, 0.9) if optimizer is None else optimizer
-            found.bend, found.training_loss = _trained(
-                model, loss, first, last, template, steps, seed,
-                lambda done: bar.update(size + done),
-            )  # fmt: skip
-            found.curve = _along(model, loss, found, seed)
-    finally:
-        bar.close()
+    training = None
+    if curve:
+        template = Momentum(0.05, 0.9) if optimizer is None else optimizer
+        training = _Training(first, last, template, steps, seed)
+    found = Connection(model, loss, first, last, np.linspace(0.0, 1.0, size), seed, training)
+    found._evaluate(executor, progress)
     return found
 
 
@@ -193,47 +248,67 @@ def _bezier(start: Weights, bend: Weights, end: Weights, t: float) -> Weights:
     }
 
 
-def _along(model: Layer, loss: Loss, way: Connection, seed: int) -> np.ndarray:
-    """Return the loss along the curve, which lies in the plane of its three control points."""
-    assert way.bend is not None
-    directions = [difference(way.bend, way.start), difference(way.end, way.start)]
-    evaluator = Evaluator(model, loss, Plane(way.start, directions), seed)
-    at = np.stack([2 * way.t * (1 - way.t), way.t**2], axis=1)
-    found = np.full(len(at), np.nan)
-    for rows, values in evaluator.values(at):
-        found[rows] = values
-    return found
+class _Training:
+    """The training of the control point of a curve, which may be interrupted.
 
+    Attributes
+    ----------
+    losses : array
+        Of the steps; NaN of those that are missing.
+    """
 
-def _trained(
-    model: Layer, loss: Loss, start: Weights, end: Weights, template: Optimizer, steps: int,
-    seed: int, done: Callable[[int], None],
-) -> tuple[Weights, np.ndarray]:  # fmt: skip
-    """Return the trained control point, and the losses of the steps."""
-    bends = {
-        name: Parameter((w.astype(np.float64) + end[name]).astype(w.dtype) / 2, name=name)
-        for name, w in start.items()
-    }
-    bound = template.bind(list(bends.values()))
-    draws = Key(seed).fold("curve").generator().random(steps)
-    losses = np.full(steps, np.nan)
-    with lent(model, seed) as parameters, enable_grad(), np.errstate(all="ignore"):
-        for step, t in enumerate(draws):
-            now = {name: p.data for name, p in bends.items()}
-            for name, value in _bezier(start, now, end, float(t)).items():
-                parameters[name].data = value
-                parameters[name].grad = None
-            value = loss()
-            losses[step] = as_number(value)
-            if not np.isfinite(losses[step]):
-                raise ValueError(
-                    f"the loss on the curve was {losses[step]} in step {step} of its training. "
-                    f"Give a smaller rate: optimizer=ol.optimizer.Momentum(0.005)."
-                )
-            value.backward()
-            for name, p in bends.items():
-                gradient = parameters[name].grad
-                p.grad = None if gradient is None else gradient * (2 * float(t) * (1 - float(t)))
-            bound.step()
-            done(step + 1)
-    return {name: p.numpy() for name, p in bends.items()}, losses
+    def __init__(
+        self, start: Weights, end: Weights, template: Optimizer, steps: int, seed: int
+    ) -> None:
+        self.start, self.end, self.seed = start, end, seed
+        self.bends = {
+            name: Parameter((w.astype(np.float64) + end[name]).astype(w.dtype) / 2, name=name)
+            for name, w in start.items()
+        }
+        self._optimizer = template.bind(list(self.bends.values()))
+        self._at = Key(seed).fold("curve").generator().random(steps)
+        self.losses = np.full(steps, np.nan)
+        self._done = 0
+        #: Where the random numbers of the loss go on.
+        self._draws: Bookmark | None = None
+
+    def weights(self) -> Weights:
+        """Return the control point."""
+        return {name: p.numpy() for name, p in self.bends.items()}
+
+    def run(self, model: Layer, loss: Loss, done: Callable[[int], None]) -> None:
+        """Take the steps that are missing."""
+        if self._done == len(self._at):
+            return
+        with (
+            lent(model, self.seed) as parameters,
+            replayed(self._draws or bookmark()),
+            enable_grad(),
+            np.errstate(all="ignore"),
+        ):
+            for step in range(self._done, len(self._at)):
+                self._step(parameters, loss, step)
+                done(step + 1)
+
+    def _step(self, parameters: dict[str, Any], loss: Loss, step: int) -> None:
+        t = float(self._at[step])
+        now = {name: p.data for name, p in self.bends.items()}
+        for name, value in _bezier(self.start, now, self.end, t).items():
+            parameters[name].data = value
+            parameters[name].grad = None
+        self._draws = bookmark()  # of a step that is interrupted, the next one begins here again
+        value = loss()
+        found = as_number(value)
+        if not np.isfinite(found):
+            raise ValueError(
+                f"the loss on the curve was {found} in step {step} of its training. "
+                f"Give a smaller rate: optimizer=ol.optimizer.Momentum(0.005)."
+            )
+        value.backward()
+        for name, p in self.bends.items():
+            gradient = parameters[name].grad
+            p.grad = None if gradient is None else gradient * (2 * t * (1 - t))
+        self._optimizer.step()
+        self._done = step + 1
+        self.losses[step] = found
+        self._draws = bookmark()

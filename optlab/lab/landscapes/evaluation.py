@@ -14,6 +14,7 @@ from optlab.autograd.tensor.tensor import raw
 from optlab.backend.ensemble import EnsembleArray
 from optlab.backend.memory.high_water import HighWater
 from optlab.backend.text import one_line
+from optlab.lab.cell_store import sendable
 from optlab.lab.landscapes.weights import Weights, lent
 from optlab.nn import Layer
 
@@ -155,7 +156,11 @@ class Evaluator:
     def _elsewhere(self, points: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         assert self.executor is not None
         if not self._payload:
-            self._payload = _pickled((self.model, self.loss, self.plane, self.seed))
+            self._payload = sendable(
+                (self.model, self.loss, self.plane, self.seed),
+                "the model and the loss",
+                "Define loss at the top of a module, ",
+            )
         tasks: dict[Future[np.ndarray], np.ndarray] = {}
         try:
             for start in range(0, len(points), _TASK):
@@ -199,26 +204,4 @@ def evaluate_copy(payload: bytes, points: np.ndarray) -> np.ndarray:
     found = np.full(len(points), np.nan)
     for rows, values in Evaluator(model, loss, plane, seed).values(points):
         found[rows] = values
-    return found
-
-
-def _pickled(what: Any) -> bytes:
-    """Return bytes from which another process makes a model and its loss, tied to each other.
-
-    Raises
-    ------
-    TypeError
-        If that is impossible.
-    """
-    try:
-        import cloudpickle as pickler  # type: ignore[import-untyped]  # which sends functions of a notebook by what they are
-    except ModuleNotFoundError:
-        pickler = pickle
-    try:
-        found: bytes = pickler.dumps(what)
-    except Exception as error:  # each kind of object has an error of its own
-        raise TypeError(
-            f"executor= sends the model and the loss to other processes: {one_line(str(error))}. "
-            "Define loss at the top of a module, or install cloudpickle, which sends any function."
-        ) from error
     return found

@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
+from optlab.backend.exchange import Silence
 from optlab.backend.rank_errors import DeadlockError, RankError, StalledError
 
 #: MPICH's values; those of the MPI that is loaded are understood, too.
@@ -77,26 +78,23 @@ class Wait:
 class _Life:
     """Signs of life of a rank: the processor time of its thread, and its calls."""
 
-    def __init__(self) -> None:
+    def __init__(self, look: float) -> None:
         self.clock: int | None = None
-        self.used = 0.0
-        self.since = time.monotonic()
+        self.silence = Silence(2 * look)
 
     def begin(self) -> None:
         """Find the clock of this thread; some systems have none."""
         if hasattr(time, "pthread_getcpuclockid"):
             with contextlib.suppress(OSError):
                 self.clock = time.pthread_getcpuclockid(threading.get_ident())
-        self.since = time.monotonic()
 
     def silent(self) -> float:
         """Return for how many seconds the thread, which has not ended, has not computed."""
+        used = None
         if self.clock is not None:
             with contextlib.suppress(OSError):
                 used = time.clock_gettime(self.clock)
-                if used != self.used:
-                    self.used, self.since = used, time.monotonic()
-        return time.monotonic() - self.since
+        return self.silence.look(used, time.monotonic())
 
 
 class Board:
@@ -117,7 +115,8 @@ class Board:
         self.unexpected: list[list[Message]] = [[] for _ in range(size)]
         self.posted: list[list[Reception]] = [[] for _ in range(size)]
         self.collectives: dict[Any, dict[str, Any]] = {}
-        self.lives = [_Life() for _ in range(size)]
+        self._look = min(_LOOK, timeout / 4)
+        self.lives = [_Life(self._look) for _ in range(size)]
         self.ended: list[str | None] = [None] * size
         #: The waits of each rank's own thread, which is what a deadlock is made of.
         self.waits: list[Wait | None] = [None] * size
@@ -196,13 +195,13 @@ class Board:
                 while not wait.ready():
                     self.check()
                     self._find_stall(rank, wait, end)
-                    self.changed.wait(min(_LOOK, self.timeout / 4))
+                    self.changed.wait(self._look)
                     if not wait.ready():
                         self.check()
             finally:
                 if own:
                     self.waits[rank] = None
-                    self.lives[rank].since = time.monotonic()
+                    self.lives[rank].silence.breaks()
 
     def _find_deadlock(self) -> None:
         """Fail all ranks if each of those that have not ended waits in vain.

@@ -214,6 +214,7 @@ def training(name: str, rows: int, width: int) -> tuple[Any, tuple[Any, ...]]:
     return step, (x, y)
 
 
+@pytest.mark.usefixtures("traced_memory")
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_predicted_peak_is_the_measured_one(name: str) -> None:
     """The highest point of `tracemalloc` over a replay, above what stood before the capture.
@@ -241,6 +242,7 @@ def test_the_predicted_peak_is_the_measured_one(name: str) -> None:
     assert abs(measured - predicted) < ARRAY / 4, (measured / ARRAY, predicted / ARRAY)
 
 
+@pytest.mark.usefixtures("traced_memory")
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_first_call_lets_go_of_its_copies_at_once(name: str) -> None:
     """What it recorded and put back is freed by counts of references, not by a later collection."""
@@ -267,6 +269,7 @@ def test_liveness_saves_memory() -> None:
     assert captured.plan.peak_bytes <= 4 * ARRAY  # of 24 results
 
 
+@pytest.mark.usefixtures("traced_memory")
 def test_a_captured_step_needs_no_more_than_an_eager_one() -> None:
     def peak(how: Any) -> int:
         f, args = training("Adam", ROWS, WIDTH)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from optlab.backend.exchange import Silence
 from optlab.optimizer.wrappers.pipeline.errors import SectionError, StalledSectionError
 
 #: Seconds between two looks at the workers.
@@ -23,10 +24,9 @@ class Worker:
         #: The section that it waits for, None while it computes.
         self.waits_for: int | None = None
         self.since = time.monotonic()
-        self.alive_at = self.since
         self.ended = False
         self._clock: int | None = None
-        self._used = 0.0
+        self._silence = Silence(2 * _LOOK)
 
     @property
     def name(self) -> str:
@@ -43,16 +43,16 @@ class Worker:
     def begins(self, what: str) -> None:
         """Note what it computes from now on."""
         self.doing, self.waits_for = what, None
-        self.since = self.alive_at = time.monotonic()
+        self.since = time.monotonic()
+        self._silence.breaks()
 
     def silent(self, now: float) -> float:
         """Return for how many seconds the thread has used no processor time."""
+        used = None
         if self._clock is not None:
             with contextlib.suppress(OSError):
                 used = time.clock_gettime(self._clock)
-                if used != self._used:
-                    self._used, self.alive_at = used, now
-        return now - self.alive_at
+        return self._silence.look(used, now)
 
 
 class Board:
@@ -114,8 +114,7 @@ class Board:
         if self.failure is not None:
             raise Ended
         if worker.waits_for is not None:
-            worker.alive_at = worker.since = time.monotonic()
-            worker.waits_for = None
+            worker.begins(worker.doing)
 
     def _missing(self, section: int) -> int:
         """Return the section at the end of a chain of sections that wait for each other."""

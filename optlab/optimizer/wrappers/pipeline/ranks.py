@@ -69,7 +69,7 @@ class Ranks:
         first = self.comm is None
         if first:
             check_apart(self.exchange, own, label_of)
-            self.comm = self.exchange.world.Dup()
+            self.comm = self.exchange.duplicate()
         digest = hashlib.blake2b(digest_size=16)
         if first:
             for p in own:

@@ -318,8 +318,22 @@ class RecordedValues:
         for x in inputs:
             data: Any = x.data if isinstance(x, TensorBase) else None
             if getattr(data, "is_traced", False):
-                x.data = data.value
-        return tuple([x.value if getattr(x, "is_array", False) else x for x in inputs])
+                x.data = self._with_identity(data)
+        return tuple(
+            [self._with_identity(x) if getattr(x, "is_array", False) else x for x in inputs]
+        )
+
+    def _with_identity(self, x: Any) -> Any:
+        """Return the plain array of a recorded one; of a single truth value, an array of its own.
+
+        There are two objects of ``np.bool_``, so no place is known by one of them.
+        """
+        value = x.value
+        if isinstance(value, np.bool_):
+            value = np.array(value)
+            self._places[id(value)] = x.place
+            self._kept.append(value)
+        return value
 
     def compute(self, name: str, function: Any, *args: Any) -> Any:
         """Call a function of arrays, and record it."""
