@@ -295,7 +295,8 @@ class _Core:
         """Return the scalars of every step, traced with these settings as inputs."""
         key = (tuple(free), repr(sorted((k, x) for k, x in settings.items() if k not in free)))
         if key not in self._rows:
-            inputs, known = _Inputs(self, settings, free), {}
+            inputs = _Inputs(self, settings, free)
+            known: dict[Any, TracedStep] = {}
             self._rows[key] = [self._scalars_of(inputs, t, known) for t in range(1, self.steps + 1)]
         return self._rows[key]
 
