@@ -41,6 +41,8 @@ def jupyterlab(home: Path, work: Path) -> Iterator[tuple[str, str]]:
     variables = {name: value for name, value in os.environ.items() if name != "JUPYTER_TOKEN"}
     variables |= {name: str(home / name.lower()) for name in OWN_FOLDERS}
     variables |= {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    # pip compiles what it installs. Kernels here find bytecode, too: the first one writes it.
+    variables.pop("PYTHONDONTWRITEBYTECODE", None)
     command = [sys.executable, "-m", "optlab", "lab", "--no-browser", "--directory", str(work)]
     log = home / "log.txt"
     with log.open("w") as output:

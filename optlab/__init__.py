@@ -179,9 +179,10 @@ def __getattr__(name):
     from importlib import import_module
 
     from optlab.backend.extras import needed_for
+    from optlab.backend.garbage import collection_paused
 
     place, _, attribute = _NAMES[name].partition(":")
-    with needed_for(f"ol.{name}"):
+    with needed_for(f"ol.{name}"), collection_paused():
         found = import_module(place)
     if attribute:
         found = getattr(found, attribute)

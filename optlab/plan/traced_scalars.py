@@ -6,7 +6,7 @@ import operator
 from typing import Any
 
 from optlab.plan.plan import Instruction
-from optlab.plan.tracer import Captured, refusal, written
+from optlab.plan.tracer import Captured, refusal
 
 _OPERATORS = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv,
@@ -40,11 +40,11 @@ class CaptureNumber(Captured):
     def note(self, name: str, args: tuple[Any, ...], value: Any) -> CaptureNumber:
         """Record an operation on numbers; its shape is None."""
         result = self.tracer.place()
-        arguments = tuple(written(x) for x in args)
+        arguments = tuple([x.place if isinstance(x, CaptureNumber) else x for x in args])
         self.tracer.instructions.append(
             Instruction(name, None, arguments, (), result, None, float)  # type: ignore[arg-type]
         )
-        return CaptureNumber(self.tracer, result, value)
+        return type(self)(self.tracer, result, value)
 
     __add__, __radd__ = _binary("add")
     __sub__, __rsub__ = _binary("sub")

@@ -10,7 +10,7 @@ import pytest
 
 import optlab as ol
 from optlab.viz.explorer.export import FAMILIES, TITLES, browser_options
-from optlab.viz.explorer.live import given_to_page
+from optlab.viz.explorer.live import given_to_page, given_whole_and_small
 from optlab.viz.explorer.model import has_no_minimum
 from optlab.viz.explorer.presets import PRESETS
 from optlab.viz.explorer.runs import LADDER, rung
@@ -235,6 +235,21 @@ class TestPages:
         whole = given_to_page(model, {})["recorded"]["optimizers"]
         assert all(one["held"] == one["rates"] for one in whole)
         json.dumps(given, allow_nan=False)
+
+    @pytest.mark.parametrize(
+        ("problem", "names", "same"),
+        [
+            ("beale", ["SGD"], True),
+            ("beale", ["SGD", "LBFGS"], False),  # a page does not compute LBFGS
+            (branching, ["SGD"], False),
+        ],
+    )
+    def test_what_is_saved_is_made_again_only_where_it_is_less(self, problem, names, same):
+        explorer = ol.explore(problem, names, start=(1.0, 1.0), steps=25)
+        whole, small = given_whole_and_small(explorer.model, {})
+        assert whole == given_to_page(explorer.model, {})
+        assert small == given_to_page(explorer.model, {}, whole=False)
+        assert (whole is small) == same
 
     def test_every_optimizer_that_can_be_added_has_a_group(self):
         offered = set(browser_options()["classes"])

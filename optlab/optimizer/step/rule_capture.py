@@ -30,10 +30,9 @@ from optlab.optimizer.step.traced_steps import (
     TracedStep,
     changing_constants,
     evaluate,
-    needed_numbers,
     same_number,
     settings_read,
-    traced_step,
+    traced_scalars,
     with_columns,
 )
 from optlab.plan import CaptureError, capture, capture_blocks
@@ -161,6 +160,34 @@ def _whole(name: str, value: Any) -> int:
 # The optimizer itself -----------------------------------------------------------------------------
 
 
+class _Inputs:
+    """What `scalars` of a rule gets in each step: settings as captured numbers, and as they are."""
+
+    def __init__(self, core: _Core, settings: Mapping[str, Any], free: Sequence[str]) -> None:
+        self.rule, _, self._ratio = core._bound(settings)
+        self._core, self._settings, self._free = core, settings, free
+        self._plain = {**settings, **{name: core.settings[name] for name in free}}
+        self._made: Any = None
+        self._begin: tuple[list[Any], int] = [], 0
+
+    def of_step(self, t: int) -> tuple[Tracer, FixedHyperParameters, FixedHyperParameters]:
+        """Return a tracer, and the hyper-parameters of step t, captured and plain."""
+        core = self._core
+        if self._made is None or core.rates:  # a rate of a schedule changes from step to step
+            tracer = Tracer(BlockArray)
+            numbers = {
+                name: SettingNumber(tracer, tracer.place(), core._value(name, t))
+                for name in self._free
+            }
+            captured = core._h(self._settings, numbers, self._ratio, t)
+            self._made = tracer, captured, core._h(self._plain, {}, self._ratio, t)
+            self._begin = tracer.instructions, tracer.count  # the rate may be a product
+        found: tuple[Tracer, FixedHyperParameters, FixedHyperParameters] = self._made
+        begin, found[0].count = self._begin
+        found[0].instructions = list(begin)
+        return found
+
+
 class _Core:
     """The capture of an optimizer without its wrappers."""
 
@@ -268,26 +295,18 @@ class _Core:
         """Return the scalars of every step, traced with these settings as inputs."""
         key = (tuple(free), repr(sorted((k, x) for k, x in settings.items() if k not in free)))
         if key not in self._rows:
-            bound = self._bound(settings)
-            self._rows[key] = [
-                self._scalars_of(settings, free, t, bound) for t in range(1, self.steps + 1)
-            ]
+            inputs = _Inputs(self, settings, free)
+            known: dict[Any, TracedStep] = {}
+            self._rows[key] = [self._scalars_of(inputs, t, known) for t in range(1, self.steps + 1)]
         return self._rows[key]
 
-    def _scalars_of(
-        self, settings: Mapping[str, Any], free: Sequence[str], t: int, bound: Any
-    ) -> TracedStep:
+    def _scalars_of(self, inputs: _Inputs, t: int, known: dict[Any, TracedStep]) -> TracedStep:
         """Trace the scalars of a step; powers of settings are apart."""
-        rule, _, ratio = bound
-        tracer = Tracer(BlockArray)
-        numbers = {
-            name: SettingNumber(tracer, tracer.place(), self._value(name, t)) for name in free
-        }
-        found = rule.scalars(t, self._h(settings, numbers, ratio, t))
+        tracer, h, plain_h = inputs.of_step(t)
+        found = inputs.rule.scalars(t, h)
         if type(found) is not dict:
             raise TypeError(f"{self.name}.scalars(t, h) must return a dict of names and numbers.")
-        plain_h = self._h({**settings, **{k: self.settings[k] for k in free}}, {}, ratio, t)
-        plain = rule.scalars(t, plain_h)
+        plain = inputs.rule.scalars(t, plain_h)
         results: dict[str, Any] = {}
         for name, x in found.items():
             if not same_number(x.value if isinstance(x, CaptureNumber) else x, plain.get(name)):
@@ -298,13 +317,7 @@ class _Core:
             if not isinstance(number, (CaptureNumber, bool, int, float)):
                 raise CaptureError(f"the scalar {name} of {self.name} is no number.")
             results[name] = written(number)
-        made = {one.result: one for one in tracer.instructions}
-        powers = {place for place, one in made.items() if one.name == "pow"}
-        needed = needed_numbers(tracer.instructions, results, powers)
-        steps = [x for x in tracer.instructions if x.result in needed and x.result not in powers]
-        traced = traced_step(steps, results)
-        read = tuple(sorted(powers & needed))
-        return traced._replace(key=(traced.key, read), made=made, powers=read)
+        return traced_scalars(tracer.instructions, results, known)
 
     def _starts(self, settings: Mapping[str, Any], free: Sequence[str]) -> dict[str, Any]:
         """Return the start value of each slot: a number, or the setting that it is."""
@@ -565,6 +578,10 @@ class _Core:
             tables[name] = data.Table(names, known)
         for values, numbers in known.items():
             given = {Place(i): x for i, x in zip(read, values, strict=True)}
+            if simple and type(values[0]) is float and 0.0 < values[0] <= 1.0:
+                for t in at:  # `evaluate` in short: no such power is out of range
+                    numbers[t] = values[0] ** (t + 1)
+                continue
             for t in at:
                 rates = {p: self.rates[x][t] if isinstance(x, str) else x for p, x in given.items()}
                 numbers[t] = evaluate(place, row[t].made, rates)

@@ -27,11 +27,6 @@ class SettingNumber(CaptureNumber):
 
     __slots__ = ()
 
-    def note(self, name: str, args: tuple[Any, ...], value: Any) -> SettingNumber:
-        """Record an operation on numbers."""
-        noted = super().note(name, args, value)
-        return SettingNumber(noted.tracer, noted.place, noted.value)
-
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if ufunc is np.sqrt and method == "__call__" and not kwargs:
             return self.note("sqrt", (self,), math.sqrt(self.value))
@@ -86,6 +81,42 @@ def traced_step(instructions: list[Instruction], results: Mapping[str, Any]) -> 
     key = (steps, tuple((name, part(x, (float,))) for name, x in results.items()))
     statics = {k: x for k, x in results.items() if isinstance(x, (bool, int))}
     return TracedStep(key, statics, instructions, dict(results), constants)
+
+
+def traced_scalars(
+    instructions: list[Instruction], results: Mapping[str, Any], known: dict[Any, TracedStep]
+) -> TracedStep:
+    """Return what a step computes of numbers, powers apart.
+
+    Steps are alike but for constants: what is found of the first of a form is kept in `known`, and
+    of the others the constants alone are read.
+    """
+    made = {one.result: one for one in instructions}
+    form = (
+        tuple((one.name, one.result, tuple(map(_kind, one.arguments))) for one in instructions),
+        tuple((name, _kind(x, (float,))) for name, x in results.items()),
+    )
+    first = known.get(form)
+    if first is None:
+        powers = {place for place, one in made.items() if one.name == "pow"}
+        needed = needed_numbers(instructions, results, powers)
+        kept = [x for x in instructions if x.result in needed and x.result not in powers]
+        traced = traced_step(kept, results)
+        read = tuple(sorted(powers & needed))
+        known[form] = traced._replace(key=(traced.key, read), made=made, powers=read)
+        return known[form]
+    kept = [made[one.result] for one in first.instructions]
+    constants = [x for one in kept for x in one.arguments if type(x) in (float, int)]
+    constants += [x for x in results.values() if type(x) is float]
+    found = (first.key, first.statics, kept, dict(results), constants, made, first.powers)
+    return TracedStep(*found)  # `_replace` takes several times as long
+
+
+def _kind(x: Any, numbers: tuple[type, ...] = (float, int)) -> Any:
+    """Return a place or a fixed value itself, and of a constant that it is one."""
+    if type(x) is Place:
+        return x
+    return "constant" if type(x) in numbers else (type(x), x)
 
 
 def with_columns(

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import traitlets
 
+from optlab.backend.garbage import collection_paused
 from optlab.viz.browser import App, live_html, packed, stored_text
 from optlab.viz.browser.collectable import CollectableWidget, page_may_connect
 
@@ -62,8 +63,9 @@ class LiveWidget(CollectableWidget):
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         """Return the page with its picture, and the description as text."""
-        text = self.text()
-        if page_may_connect():
-            _ = self.model_id  # connects the widget
-        page = live_html(self.app, self.place, self.stored(), text, self.picture())
+        with collection_paused():  # a picture is thousands of objects in cycles, for a moment
+            text = self.text()
+            if page_may_connect():
+                _ = self.model_id  # connects the widget
+            page = live_html(self.app, self.place, self.stored(), text, self.picture())
         return {"text/html": page, "text/plain": text}

@@ -302,6 +302,16 @@ def _finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
+def given_whole_and_small(
+    model: Model, own: Mapping[str, Optimizer]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what a page is given by its kernel, and what is saved with a notebook."""
+    whole = given_to_page(model, own)
+    if whole["network"] or (whole["program"] and "recorded" not in whole):
+        return whole, whole  # the page computes all of it
+    return whole, given_to_page(model, own, whole=False)
+
+
 def given_to_page(
     model: Model,
     own: Mapping[str, Optimizer],

@@ -153,19 +153,13 @@ class Model:
         }
 
     def _ladder(
-        self, entry: Entry, own: Mapping[str, Optimizer], rates: Sequence[float], bit: float = 0.0
+        self, entry: Entry, own: Mapping[str, Optimizer], rates: Sequence[float], starts: Any = None
     ) -> Runs:
-        """Run an optimizer at rates; with `bit`, start and rates change by that part."""
+        """Run an optimizer at rates, by default all from the start of the state."""
         assert self.surface is not None
-        state, factor = self.state, 1.0 + bit
-        return run_ladder(
-            self.surface,
-            template_of(entry, dict(own)),
-            [rate * factor for rate in rates],
-            [value * factor for value in self.start],
-            state.steps,
-            state.seed,
-        )
+        state, starts = self.state, self.start if starts is None else starts
+        template = template_of(entry, dict(own))
+        return run_ladder(self.surface, template, rates, starts, state.steps, state.seed)
 
     def _criterion(self, runs: Runs) -> Floats:
         # Beyond the ladder a run may come lower than all that were seen when the floor was chosen.
@@ -208,10 +202,10 @@ class Model:
         key = (name, runs.rates[i])
         if key not in self._sensitive:
             [entry] = [entry for entry in self.state.optimizers if entry.name == name]
-            found = [
-                sensitive_from(runs, i, self._ladder(entry, self._own, [runs.rates[i]], bit))
-                for bit in (LAST_BIT, -LAST_BIT)
-            ]
+            factors = np.array([1.0 + LAST_BIT, 1.0 - LAST_BIT])
+            rates, starts = runs.rates[i] * factors, np.outer(factors, self.start)
+            again = self._ladder(entry, self._own, rates.tolist(), starts)
+            found = [sensitive_from(runs, i, again, at) for at in range(len(factors))]
             self._sensitive[key] = min((step for step in found if step >= 0), default=-1)
         return self._sensitive[key]
 

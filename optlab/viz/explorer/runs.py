@@ -155,7 +155,7 @@ STABLE = 1e-10
 """The distance within which runs that differ in the last bit have to stay."""
 
 
-def sensitive_from(runs: Runs, i: int, again: Runs) -> int:
+def sensitive_from(runs: Runs, i: int, again: Runs, at: int = 0) -> int:
     """Return the step from which a second run is elsewhere than the first; -1 if there is none.
 
     Parameters
@@ -165,12 +165,14 @@ def sensitive_from(runs: Runs, i: int, again: Runs) -> int:
         Index of the rate.
     again : Runs
         The second run, whose start and rate differ in the last bit.
+    at : int
+        Index of its rate.
     """
     assert runs.point is not None
     assert again.point is not None
-    path, other = runs.point[i], again.point[0]
+    path, other = runs.point[i], again.point[at]
     ends = [
-        len(path) - 1 if stop < 0 else int(stop) for stop in (runs.stopped[i], again.stopped[0])
+        len(path) - 1 if stop < 0 else int(stop) for stop in (runs.stopped[i], again.stopped[at])
     ]
     last = min(ends)
     with np.errstate(all="ignore"):
@@ -197,17 +199,21 @@ def run_ladder(
     surface: Surface,
     template: Optimizer,
     rates: Sequence[float],
-    start: Sequence[float],
+    start: Any,
     steps: int,
     seed: int,
 ) -> Runs:
-    """Run an optimizer at all rates of a ladder, as one ensemble if problem and rule allow it."""
+    """Run an optimizer at all rates of a ladder, as one ensemble if problem and rule allow it.
+
+    The start is one point, or one for each rate.
+    """
     members = [with_rate(template, rate) for rate in rates]
-    starts = np.tile(np.asarray(start, dtype=np.float64), (len(members), 1))
+    points = np.atleast_2d(np.asarray(start, dtype=np.float64))
+    starts = np.tile(points, (len(members) // len(points), 1))
     try:
         run = run_ensemble(surface, members, starts, steps, seed)
     except NotOnePassError:
-        return _run_sequentially(surface, template, members, start, steps, seed)
+        return _run_sequentially(surface, template, members, points, steps, seed)
     update, initial = run.terms.get("update"), initial_slots(template)
     slots, others = _split_slots(run.slots, initial)
     return Runs(
@@ -248,21 +254,20 @@ def _run_sequentially(
     surface: Surface,
     template: Optimizer,
     members: list[Optimizer],
-    start: Sequence[float],
+    points: Floats,
     steps: int,
     seed: int,
 ) -> Runs:
+    entries = {f"{place}": member for place, member in enumerate(members)}
+    groups = [entries] if len(points) == 1 else [{name: one} for name, one in entries.items()]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RaceWarning)  # the rows show which run ended, and why
-        race = run_race(
-            surface,
-            {f"{place}": member for place, member in enumerate(members)},
-            start=tuple(start),
-            steps=steps,
-            seed=seed,
-        )
+        races = [
+            run_race(surface, group, start=tuple(point), steps=steps, seed=seed)
+            for group, point in zip(groups, points.tolist(), strict=True)
+        ]
     rates = [member.settings["learning_rate"] for member in members]
-    pieces = [runs_of_trace(race, name, template, steps) for name in race.traces]
+    pieces = [runs_of_trace(race, name, template, steps) for race in races for name in race.traces]
     return Runs(
         template=template,
         rates=tuple(rates),

@@ -23,7 +23,7 @@ from optlab.viz import browser
 from optlab.viz.browser.cell_runs import close_earlier
 from optlab.viz.browser.live import LiveWidget
 from optlab.viz.explorer import export
-from optlab.viz.explorer.live import given_to_page
+from optlab.viz.explorer.live import given_to_page, given_whole_and_small
 from optlab.viz.explorer.model import Model, find_problem
 from optlab.viz.explorer.state import (
     OWN,
@@ -98,9 +98,8 @@ class Explorer(LiveWidget):
     def stored(self) -> dict[str, Any]:
         """Return what the page holds: the state, options, and what it computes with."""
         model = self._current_model()
-        self._sent = given_to_page(model, self._own_templates)
         # What is saved with a notebook stays small; a page with a kernel asks for the rest.
-        small = given_to_page(model, self._own_templates, whole=False)
+        self._sent, small = given_whole_and_small(model, self._own_templates)
         return {"state": model.state.to_dict(), "options": self.options, "given": small}
 
     def picture(self) -> bytes:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties, fontManager
+from matplotlib.font_manager import FontProperties, findfont, fontManager
 from matplotlib.patheffects import withStroke
 from numpy.typing import NDArray
 from PIL import Image
@@ -45,9 +45,17 @@ def _family() -> str:
     return next((f for f in theme.FONT_FAMILIES if f in installed), theme.FONT_FAMILIES[-1])
 
 
-def font(size: float, weight: str = "normal") -> FontProperties:
-    """Return the font of the theme; sizes in pixels."""
-    return FontProperties(family=_family(), size=size * PIXEL, weight=weight)
+@cache
+def _font_file(family: str, weight: str) -> str:
+    """Return the file of a font, which matplotlib searches again for every size."""
+    return findfont(FontProperties(family=family, weight=weight))
+
+
+def font(size: float, weight: str = "normal", family: str = "") -> FontProperties:
+    """Return a font, by default that of the theme; sizes in pixels."""
+    family = family or _family()
+    file = _font_file(family, weight)
+    return FontProperties(family=family, size=size * PIXEL, weight=weight, fname=file)
 
 
 def marker_pen(name: str, size: float, face: str, edge: str, edge_width: float) -> dict[str, Any]:
@@ -92,8 +100,14 @@ def _with_few_colors(pixels: NDArray[np.uint8]) -> Image.Image:
     Pillow's own quantization merges small patches with large neighbors: a green square of the
     legend turns blue.
     """
-    packed = pixels.astype(np.uint32) @ np.array([1 << 16, 1 << 8, 1], dtype=np.uint32)
-    codes, at, counts = np.unique(packed, return_inverse=True, return_counts=True)
+    red, green, blue = np.moveaxis(pixels.astype(np.uint32), -1, 0)
+    packed = ((red << 16) | (green << 8) | blue).ravel()
+    # Neighbors mostly have one color: of each run of equal pixels the first is sorted.
+    first = np.flatnonzero(np.diff(packed, prepend=packed[:1] + 1))
+    lengths = np.diff(first, append=len(packed))
+    codes, at = np.unique(packed[first], return_inverse=True)
+    counts = np.bincount(at, lengths).astype(np.intp)
+    at = np.repeat(at, lengths)
     colors = (codes[:, None] >> np.array([16, 8, 0], dtype=np.uint32) & 255).astype(np.uint8)
     order = np.argsort(-counts, kind="stable")
     rank = np.empty(len(codes), dtype=np.intp)
@@ -106,6 +120,6 @@ def _with_few_colors(pixels: NDArray[np.uint8]) -> Image.Image:
         palette = np.concatenate([palette, others])
     apart = [np.square(colors - one.astype(np.int32)).sum(axis=1) for one in palette]
     nearest = np.argmin(apart, axis=0).astype(np.uint8)
-    image = Image.fromarray(nearest[at].reshape(packed.shape))
+    image = Image.fromarray(nearest[at].reshape(pixels.shape[:2]))
     image.putpalette(palette.tobytes())
     return image
