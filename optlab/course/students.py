@@ -224,7 +224,8 @@ class StudentTarget:
         reply = self._ask(
             "call", {"key": key, "method": method, "arguments": arguments, "keep": keep}
         )
-        return Reply(reply.get("result"), reply.get("after"), str(reply.get("kind", "")))
+        kind, divided = str(reply.get("kind", "")), reply.get("divided") is True
+        return Reply(reply.get("result"), reply.get("after"), kind, divided)
 
     def overwrite(self, values: list[Any]) -> None:
         """Write other numbers into the arrays of the last call."""
