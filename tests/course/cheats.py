@@ -75,6 +75,17 @@ def {made}(*arguments, **settings):
 
 THIEVES = {"import": IMPORT, "frames": FRAMES, "files": FILES}
 
+#: Tries all of them, one after the other.
+EVERY_WAY = """
+def {made}(*arguments, **settings):
+    for way in ({ways}):
+        try:
+            return way(*arguments, **settings)
+        except Exception:
+            pass
+    raise RuntimeError("nothing was found")
+"""
+
 #: Says that all is well, to whoever may ask: prints, replaced functions, a checker of its own.
 LIAR = """
 import builtins
@@ -104,6 +115,13 @@ class {made}:
 """
 
 EXIT = "import os\nprint('passed: 100 of 100')\nos._exit(0)"
+
+
+def thief(check, made):
+    """Return the text of a class that tries all ways to the reference of a check."""
+    names = {way: f"{made}_{way}" for way in THIEVES}
+    ways = [cheat(text, check, names[way]) for way, text in THIEVES.items()]
+    return "\n".join([*ways, EVERY_WAY.format(made=made, ways=", ".join(names.values()))])
 
 
 def cheat(text, check, made):
