@@ -92,6 +92,13 @@ def _twice(self: LookAhead, params: Arrays, grads: Arrays) -> Arrays:
     return moved
 
 
+def _twice_from_there(self: LookAhead, params: Arrays, grads: Arrays) -> Arrays:
+    """Throw the first of two steps away: the inner optimizer's state keeps it."""
+    self.inner.step(params, grads)
+    moved: Arrays = self.inner.step(params, grads)
+    return moved
+
+
 def _first_at_synchronization(self: LookAhead, params: Arrays) -> Arrays | None:
     """Return slow weights that start as the fast ones are at the first synchronization."""
     return self.slow if self.count + 1 > self.k else None
@@ -148,6 +155,7 @@ LOOKAHEAD: list[Mistake] = [
     ("gradient_accumulated", {"inner_step": _accumulated}),
     ("state_not_kept", {"slow_after": lambda self, slow, mixed: slow}),
     ("gradient_twice", {"inner_step": _twice}),
+    ("gradient_twice", {"inner_step": _twice_from_there}),
     ("gradient_twice", {"inner_step": lambda self, p, g: self.inner.step(p, [2 * x for x in g])}),
     (
         "hidden_broadcast",

@@ -69,8 +69,8 @@ def _recording(seed: int, every: int | None, steps: int) -> Callable[[Session], 
 
 def _recorder_scenarios(seed: int) -> list[Scenario]:
     return [
-        Scenario("all", "every step is kept, as it was then", 0.5, _recording(seed, None, 5)),
-        Scenario("third", "every third step", 0.3, _recording(seed, 3, 8)),
+        Scenario("all", "every step is kept, as it was then", 0.5, _recording(seed, None, 8)),
+        Scenario("third", "every third step", 0.3, _recording(seed, 3, 8), varies="every"),
         Scenario("second", "every second step", 0.2, _recording(seed, 2, 6)),
     ]
 
@@ -106,9 +106,19 @@ class Recompute(Pieces):
             values = [x]
             for f in self.functions[start : end - 1]:
                 values.append(f(values[-1]))
-            for vjp, value in reversed(list(zip(self.vjps[start:end], values, strict=True))):
+            inputs = self.piece("inputs_of", self.functions[start:end], values)
+            pairs = list(zip(self.vjps[start:end], inputs, strict=True))
+            for vjp, value in self.piece("backwards", pairs):
                 g = self.piece("passed", vjp, value, g)
         return g
+
+    def inputs_of(self, functions: list[Any], values: list[Any]) -> list[Any]:
+        """Return where the derivative of each function of a segment is taken."""
+        return values
+
+    def backwards(self, pairs: list[Any]) -> list[Any]:
+        """Return the functions of a segment in the order in which a gradient passes them."""
+        return pairs[::-1]
 
     def passed(self, vjp: Any, x: Any, g: Any) -> Any:
         """Return the gradient of the input of a function."""
@@ -119,6 +129,13 @@ RECOMPUTE: list[Mistake] = [
     ("wrong_order", {"passed": lambda self, vjp, x, g: vjp(g, x)}),
     ("wrong_sign", {"passed": lambda self, vjp, x, g: -vjp(x, g)}),
     ("gradient_twice", {"passed": lambda self, vjp, x, g: 2 * vjp(x, g)}),
+    ("wrong_order", {"backwards": lambda self, pairs: pairs}),
+    (
+        "wrong_input",
+        {"inputs_of": lambda self, fs, values: [f(x) for f, x in zip(fs, values, strict=True)]},
+    ),
+    ("wrong_input", {"inputs_of": lambda self, fs, values: values[:1] * len(values)}),
+    ("wrong_input", {"inputs_of": lambda self, fs, values: values[-1:] * len(values)}),
 ]
 
 
@@ -133,38 +150,45 @@ class _Counted:
         return self.function(*arguments)
 
 
-def _chain(seed: int, n: int, segments: int) -> Callable[[Session], None]:
+def _chain(seed: int, n: int, segments: int, counted: bool = True) -> Callable[[Session], None]:
     def run(session: Session) -> None:
         rng = np.random.default_rng(seed)
-        rates = rng.uniform(0.5, 1.5, n)
+        # Matrices, since products with element-wise derivatives are the same in any order.
+        matrices = rng.uniform(0.5, 1.5, n)[:, None, None] * np.eye(3) + rng.normal(
+            scale=0.3, size=(n, 3, 3)
+        )
         x, g = rng.normal(size=3), rng.normal(size=3)
 
-        def function(rate: float) -> Callable[[Any], Any]:
-            return lambda x: np.tanh(rate * np.asarray(x)) + 0.1
+        def function(a: np.ndarray) -> Callable[[Any], Any]:
+            return lambda x: np.tanh(a @ np.asarray(x)) + 0.1
 
-        def product(rate: float) -> Callable[[Any, Any], Any]:
-            return lambda x, g: (1 - np.tanh(rate * np.asarray(x)) ** 2) * rate * np.asarray(g)
+        def product(a: np.ndarray) -> Callable[[Any, Any], Any]:
+            return lambda x, g: a.T @ ((1 - np.tanh(a @ np.asarray(x)) ** 2) * np.asarray(g))
 
-        functions = [_Counted(function(rate)) for rate in rates]
+        functions = [_Counted(function(a)) for a in matrices]
         given = [session.give(f"f{i}", f) for i, f in enumerate(functions)]
-        vjps = [session.give(f"vjp{i}", product(rate)) for i, rate in enumerate(rates)]
+        vjps = [session.give(f"vjp{i}", product(a)) for i, a in enumerate(matrices)]
         session.make("chain", given, vjps, segments)
         session.call("chain", "forward", x, like=x, label="forward")
-        session.note("calls in forward", sum(f.calls for f in functions))
+        if counted:
+            session.note("calls in forward", sum(f.calls for f in functions))
         session.call("chain", "backward", g, like=x, label="backward")
         again = sum(f.calls for f in functions) - n
         # The last function of a segment need not run again; no function runs more than once more.
-        session.note("functions run again in backward", float(n - segments <= again <= n))
+        if counted:
+            session.note("functions run again in backward", float(n - segments <= again <= n))
 
     return run
 
 
 def _recompute_scenarios(seed: int) -> list[Scenario]:
     return [
-        Scenario("two", "6 functions in 2 segments", 0.5, _chain(seed, 6, 2)),
-        Scenario("three", "7 functions in 3 segments", 0.3, _chain(seed, 7, 3)),
-        Scenario("one", "4 functions in 1 segment", 0.2, _chain(seed, 4, 1)),
-    ]
+        Scenario("two", "6 functions in 2 segments", 0.4, _chain(seed, 6, 2)),
+        Scenario("three", "7 functions in 3 segments", 0.2, _chain(seed, 7, 3)),
+        Scenario("one", "4 functions in 1 segment", 0.1, _chain(seed, 4, 1)),
+        Scenario("gradient", "the gradient alone, however often functions run", 0.3,
+                 _chain(seed, 8, 2, counted=False)),
+    ]  # fmt: skip
 
 
 # Landscapes and curvature.
@@ -308,7 +332,12 @@ INSTRUMENTS: list[Check] = [
         "the input of functions[i]",
         _recompute_scenarios,
         lambda pieces: lambda fs, vjps, segments: Recompute(fs, vjps, segments, pieces),
-        RECOMPUTE, {"passed": "the gradient that is passed on"},
+        RECOMPUTE,
+        {
+            "passed": "the gradient that is passed on",
+            "inputs_of": "the numbers at which derivatives are taken",
+            "backwards": "the order of the functions",
+        },
     ),
     Check(
         "direction", "A direction of a landscape",

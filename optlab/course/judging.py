@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.course.messages import FLOAT32, HIDDEN, MESSAGES, RIGHT, UNKNOWN
+from optlab.course.messages import FLOAT32, HIDDEN, MESSAGES, NO_NUMBER, RIGHT, UNKNOWN
 from optlab.course.plan import Check, Scenario
 from optlab.course.report import Difference, Report
 from optlab.course.sessions import (
@@ -107,10 +107,16 @@ def _guarded(scenario: Scenario, target: Target) -> Session:
 
 
 class _Beside:
-    """A target on which every call is made on two objects in turn, with other numbers."""
+    """A target on which every call is made on two objects in turn, with other numbers.
+
+    Which of the two comes first takes turns as well: what one object writes over what the other
+    has just written shows in one of these orders alone.
+    """
 
     def __init__(self, target: Target) -> None:
         self.target = target
+        self.calls = 0
+        self.later: tuple[Any, ...] | None = None
         self.given = target.given
         self.made: set[str] = set()
 
@@ -135,9 +141,19 @@ class _Beside:
 
     def call(self, key: str, method: str, arguments: list[Any], keep: str | None) -> Any:
         if key and keep is None and ("other " + key) in self.made:
-            others = [_negative(value) for value in arguments]
-            self.target.call("other " + key, method, others, None)
+            self._call_later()
+            others = "other " + key, method, [_negative(value) for value in arguments], None
+            self.calls += 1
+            if self.calls % 2:
+                self.target.call(*others)
+            else:  # at the next call: `overwrite` means the arrays of this one
+                self.later = others
         return self.target.call(key, method, arguments, keep)
+
+    def _call_later(self) -> None:
+        if self.later is not None:
+            others, self.later = self.later, None
+            self.target.call(*others)
 
     def overwrite(self, values: list[Any]) -> None:
         self.target.overwrite(values)
@@ -192,6 +208,12 @@ def _finding(
             _explained(check, scenarios, found, check.mistakes, every=False) if earlier else None
         )
         return named or _Finding(entry.mistake, f"{entry.label}: {entry.detail}.")
+    if all(_no_number(found[s.name]) for s in scenarios):
+        # What NaN is compared with is NaN in every mistake: only how it came about tells.
+        divided = all(found[s.name].entries[0].divided for s in scenarios)
+        if divided and _corrects_steps(check):
+            return _Finding("step_count_off_by_one", term=check.terms.get("exponent", ""))
+        return _Finding(None, NO_NUMBER)
     if all(_only_counts_differ(references[s.name], found[s.name]) for s in scenarios):
         return _Finding("nothing_recomputed")
     return (
@@ -199,6 +221,7 @@ def _finding(
         or _ignored(scenarios, references, found)
         or _explained(check, scenarios, found, check.mistakes, every=False)
         or _two_mistakes(check, scenarios[:1] if first in wrong else scenarios, found)
+        or _of_other_shape(scenarios, references, found, wrong)
         or _Finding(None, FLOAT32 if _nearly(references, found) else "")
     )
 
@@ -216,8 +239,9 @@ def _nearly(references: dict[str, Session], found: dict[str, Session]) -> bool:
     return all(
         a.values is not None
         and b.values is not None
+        and len(a.values) == len(b.values)
         and all(
-            bool((abs(x - y) <= 1e-5 * (1 + abs(x))).all())
+            x.shape == y.shape and bool((abs(x - y) <= 1e-5 * (1 + abs(x))).all())
             for x, y in zip(a.values, b.values, strict=True)
         )
         for name, session in references.items()
@@ -225,10 +249,42 @@ def _nearly(references: dict[str, Session], found: dict[str, Session]) -> bool:
     )
 
 
+def _of_other_shape(
+    scenarios: list[Scenario],
+    references: dict[str, Session],
+    found: dict[str, Session],
+    wrong: dict[str, tuple[int, int, int]],
+) -> _Finding | None:
+    """Return the first result of another shape, where a call leaves the shape to the class."""
+    for scenario in scenarios:
+        entry, parameter, index = wrong.get(scenario.name, (-1, -1, 0))
+        if parameter >= 0 and index < 0:
+            right, other = (s[scenario.name].entries[entry] for s in (references, found))
+            assert right.values is not None
+            assert other.values is not None
+            shapes = right.values[parameter].shape, other.values[parameter].shape
+            return _Finding(
+                "wrong_shape",
+                f"{right.label} should have shape {shapes[0]}, and has shape {shapes[1]}.",
+            )
+    return None
+
+
+def _no_number(session: Session) -> bool:
+    """Return whether all results are NaN, from the first on."""
+    return bool(session.entries) and all(
+        entry.values is not None and all(bool(np.isnan(value).all()) for value in entry.values)
+        for entry in session.entries
+    )
+
+
+def _corrects_steps(check: Check) -> bool:
+    return any(name == "step_count_off_by_one" for name, _ in check.mistakes)
+
+
 def _divided_by_zero(check: Check, entry: Entry) -> bool:
     """Return whether a correction was computed for step 0 with Python's numbers."""
-    corrected = any(name == "step_count_off_by_one" for name, _ in check.mistakes)
-    return corrected and "ZeroDivisionError: float division" in entry.detail
+    return _corrects_steps(check) and "ZeroDivisionError: float division" in entry.detail
 
 
 def _explained(

@@ -6,19 +6,22 @@ import secrets
 import shutil
 from pathlib import Path
 
-CONFIG = '''"""nbgrader's settings for this course; `nbgrader --help-all` explains each."""
+CONFIG = r'''"""nbgrader's settings for this course; `nbgrader --help-all` explains each."""
 
 import os
 import sysconfig
 
-from nbconvert.preprocessors import ClearMetadataPreprocessor
+from nbconvert.preprocessors import ClearMetadataPreprocessor, CSSHTMLHeaderPreprocessor
 from nbgrader.preprocessors import (
-    AssignLatePenalties, CheckCellMetadata, IgnorePattern, LimitOutput, SaveAutoGrades,
+    AssignLatePenalties, CheckCellMetadata, GetGrades, IgnorePattern, LimitOutput, SaveAutoGrades,
 )
 
-from optlab.course.grading.preprocessors import GradeChecks, RunNotebook
+from optlab.course.grading.preprocessors import GradeChecks, LeaveOutHiddenTests, RunNotebook
 
 c = get_config()  # noqa: F821
+
+# Kernels of submissions have small arrays, which one thread of BLAS computes fastest.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # nbgrader starts commands of its environment by name, also where that is not activated.
 os.environ["PATH"] = os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])
@@ -32,17 +35,26 @@ c.Autograde.autograde_preprocessors = [
     SaveAutoGrades, AssignLatePenalties, CheckCellMetadata,
 ]
 
+# Pages of feedback show the points of hidden tests, and not the tests.
+c.GenerateFeedback.preprocessors = [GetGrades, LeaveOutHiddenTests, CSSHTMLHeaderPreprocessor]
+
 # The numbers of hidden checks are drawn from this. Keep it to yourself.
 c.GradeChecks.secret = {secret!r}
 
 # A cell that a student has deleted comes back, and is graded.
 c.OverwriteCells.add_missing_cells = True
 
+# `nbgrader zip_collect` reads from a path in the archive whose notebook it is: the student up to
+# the first _ of a file's or a folder's name, the notebook after the last _ or in the folder.
+c.FileNameCollectorPlugin.named_regexp = (
+    r".*[/\\](?P<student_id>[^_/\\]+)_(?:.*[_/\\])?(?P<file_id>[^_/\\]+?)(?: \(\d+\))?\.ipynb$"
+)
+
 # Seconds for one cell of a submission (a race in the explorer may take a while).
 c.Execute.timeout = 60
 
 c.ClearSolutions.code_stub = {{
-    "python": "# Write your code here.\\nraise NotImplementedError",
+    "python": "# Write your code here.\nraise NotImplementedError",
 }}
 '''
 
@@ -77,6 +89,9 @@ assignment: the numbers of the notebook and of its checks are drawn from it.
 
 Points are in the test cells of `source/`: open a notebook in JupyterLab to change them. A check
 gives a part of its points where a part of it is right. Generate the assignment again afterwards.
+
+An archive of many submissions goes to `downloaded/{first}/archive/`; `nbgrader zip_collect {first}`
+takes the student's name from the beginning of each file's name (`ada_{first}.ipynb`) or folder.
 
 Warnings such as `Attribute 'checksum' for cell ... has changed!` are harmless: a cell of the source
 is another than when its points were last written down, as it is after an edit.

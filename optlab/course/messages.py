@@ -123,6 +123,10 @@ MESSAGES: dict[str, str] = {
         "The derivative of one operation is another than the formula gives. Compare it with a "
         "difference quotient: (f(x + h) - f(x)) / h with a small h."
     ),
+    "wrong_input": (
+        "A derivative is taken at another number than it belongs to. Which number went into this "
+        "function on the way forward, and is it the one that its derivative gets?"
+    ),
     "reference_kept": (
         "What was recorded has changed since. The arrays belong to the caller, who goes on writing "
         "into them: is it these that you keep, or what they were?"
@@ -154,6 +158,10 @@ UNKNOWN = (
 FLOAT32 = (
     "The numbers agree to about six digits and no further. Arrays of float32 have no more: are all "
     "of yours float64, as the ones that are given?"
+)
+NO_NUMBER = (
+    "The results are NaN from the first step on. That comes of 0 / 0, of inf / inf or of the root "
+    "of a negative number: print what goes into each root and each division of your first step."
 )
 RIGHT = "All parts agree with the formula."
 HIDDEN = "This check has cases of its own, which are not shown."

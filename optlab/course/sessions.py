@@ -14,6 +14,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from optlab.course.student_process import Divisions
+
 #: Two results are the same if they differ by less than this, beside the sizes of the numbers.
 #: Rounding in forms that are algebraically equal stays below 1e-12; the smallest difference that a
 #: mistake makes in a probe is above 1e-6 (a test holds both).
@@ -46,6 +48,8 @@ class Entry:
         Why there is none.
     counted : bool
         Whether these are numbers that the check has counted, and no result.
+    divided : bool
+        Whether NumPy has divided by zero in the call.
     """
 
     label: str
@@ -53,6 +57,7 @@ class Entry:
     mistake: str = ""
     detail: str = ""
     counted: bool = False
+    divided: bool = False
 
 
 @dataclass
@@ -62,6 +67,7 @@ class Reply:
     value: Any
     after: list[Any] | None = None
     kind: str = ""
+    divided: bool = False
 
 
 class Target(Protocol):
@@ -102,15 +108,19 @@ class Local:
         """Call a method of an object; without a key, a function of the class itself."""
         target = self.objects[key] if key else self.made
         values = self.last = [self._given(value) for value in arguments]
-        try:
-            with np.errstate(all="ignore"):  # a mutant may divide by zero: that is its mistake
+        divisions = Divisions()
+        try:  # a mutant may divide by zero: that is its mistake
+            with (
+                np.errstate(all="ignore"),
+                np.errstate(divide="log", invalid="log", call=divisions),
+            ):
                 result = getattr(target, method)(*values)
         except (ValueError, ArithmeticError) as error:
             raise Failed("raises", str(error)) from None
         if keep is not None:
             self.objects[keep] = result
             return Reply(None)
-        return Reply(result, kind=type(result).__name__)
+        return Reply(result, kind=type(result).__name__, divided=divisions.by_zero)
 
     def overwrite(self, values: list[Any]) -> None:
         """Write other numbers into the arrays of the last call."""
@@ -216,7 +226,7 @@ class Session:
             self._stop(Entry(label, None, failed.mistake, failed.detail))
         values = value if isinstance(value, list) else [value]
         self.calls.append((label, list(arguments), copied(value)))
-        self._enter(Entry(label, copied(values)))
+        self._enter(Entry(label, copied(values), divided=reply.divided))
         return copied(value)
 
     def get(self, key: str, attribute: str, *, like: Any, label: str = "") -> Any:

@@ -29,6 +29,7 @@ LAST_SECONDS = 60
 # The student may replace any function of NumPy; these are taken before.
 _array, _asarray, _float64, _ndarray = np.array, np.asarray, np.float64, np.ndarray
 _frombuffer = np.frombuffer
+_errstate = np.errstate
 
 
 class NoNumbers(TypeError):
@@ -121,7 +122,7 @@ def _restored(described: Any, data: bytes) -> Any:
     return restore(described)
 
 
-# What follows runs in the child alone.
+# What follows runs in the child (`Divisions` in the process that judges, too).
 
 
 class Given:
@@ -137,6 +138,19 @@ class Given:
     def step(self, params: Any, grads: Any) -> Any:
         """Return the parameters after a step of an optimizer."""
         return self._ask(self._name, "step", (params, grads))
+
+
+class Divisions:
+    """NumPy's log of one call: whether something was divided by zero.
+
+    0 / 0 counts for numbers alone, as bias corrections are: moments may be arrays of zeros.
+    """
+
+    by_zero = False
+
+    def write(self, text: str) -> None:
+        """Read a line of the log."""
+        self.by_zero = self.by_zero or "divide by zero" in text or "scalar divide" in text
 
 
 class Student:
@@ -206,11 +220,13 @@ class Student:
         target = self.objects[key] if key else self.made
         values = [self._given(value) for value in arguments]
         self.seen.append([values, None])  # as they are: what is changed later shows at the end
-        result = getattr(target, method)(*values)
+        divisions = Divisions()
+        with _errstate(divide="log", invalid="log", call=divisions):
+            result = getattr(target, method)(*values)
         if keep is not None:
             self.objects[keep] = result
             return {"result": None, "after": _plain(values)}
-        return self._replied(result, values)
+        return self._replied(result, values) | {"divided": divisions.by_zero}
 
     def do_get(self, key: str, attribute: str) -> dict[str, Any]:
         """Read an attribute of an object."""

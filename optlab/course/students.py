@@ -23,6 +23,9 @@ from optlab.course.student_process import NoNumbers, receive, send
 
 #: Seconds for the process to start and to load the class; for one scenario; for all of a check.
 START_SECONDS, SCENARIO_SECONDS, CHECK_SECONDS = 8.0, 4.0, 15.0
+#: Seconds for a scenario after so many that took too long. A right one takes milliseconds: parts
+#: that end keep their points, and a class that never does costs little more.
+SLOW_SECONDS = (SCENARIO_SECONDS, SCENARIO_SECONDS, 3.0, 3.0)
 #: Seconds for one cell, and for a check, where the class is made from the cells of a notebook.
 CELL_SECONDS, CELLS_CHECK_SECONDS = 6.0, 45.0
 #: The process starts again after it ended, so that what else a class can do is seen.
@@ -76,13 +79,13 @@ class StudentTarget:
         Failed
             If the class cannot be loaded, or time or patience have run out.
         """
-        if self.slow >= 2 or time.monotonic() > self.end:
+        if self.slow >= len(SLOW_SECONDS) or time.monotonic() > self.end:
             raise Failed("too_slow", "no time is left: earlier calls took all of it")
         if self.process is None:
             if self.starts >= MOST_STARTS + len(self.ending):
                 raise Failed("raises", "the process has ended too often to start it once more")
             self._start()
-        self._clock(SCENARIO_SECONDS)
+        self._clock(SLOW_SECONDS[self.slow])
 
     def end_scenario(self) -> list[Any]:
         """Return arguments and results of the scenario's calls as they are now; stop the clock."""
@@ -224,7 +227,8 @@ class StudentTarget:
         reply = self._ask(
             "call", {"key": key, "method": method, "arguments": arguments, "keep": keep}
         )
-        return Reply(reply.get("result"), reply.get("after"), str(reply.get("kind", "")))
+        kind, divided = str(reply.get("kind", "")), reply.get("divided") is True
+        return Reply(reply.get("result"), reply.get("after"), kind, divided)
 
     def overwrite(self, values: list[Any]) -> None:
         """Write other numbers into the arrays of the last call."""

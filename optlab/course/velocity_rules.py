@@ -112,6 +112,9 @@ COMMON: list[Mistake] = [
     ("hidden_broadcast", {"gradient": lambda self, i, g, p: g.mean()}),
     ("hidden_broadcast", {"gradient": lambda self, i, g, p: g.sum()}),
     ("hidden_broadcast", {"gradient": lambda self, i, g, p: g.ravel()[0]}),
+    ("hidden_broadcast", {"gradient": lambda self, i, g, p: g.max()}),
+    ("hidden_broadcast", {"gradient": lambda self, i, g, p: abs(g).max()}),
+    ("hidden_broadcast", {"gradient": lambda self, i, g, p: (g * g).sum() ** 0.5}),
     (
         "hidden_broadcast",
         {"gradient": lambda self, i, g, p: g.mean(axis=0) if g.ndim > 1 else g},

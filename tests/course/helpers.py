@@ -103,6 +103,21 @@ def changed(text, *changes):
     return text
 
 
+def solutions(cells, *pieces):
+    """Return the solutions of an assignment by their cells' names, each piece changed in one."""
+    answers = {}
+    for cell in cells:
+        marks = cell.metadata.get("nbgrader", {})
+        if marks.get("solution"):
+            lines = cell.source.splitlines()
+            kept = [line for line in lines if not line.lstrip().startswith("### ")]
+            answers[marks["grade_id"]] = "\n".join(kept)
+    for old, new in pieces:
+        [name] = [name for name, text in answers.items() if old in text]
+        answers[name] = answers[name].replace(old, new)
+    return answers
+
+
 ADAM = """
 class Adam:
     def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8):

@@ -1,14 +1,12 @@
 """Marks of submitted notebooks, made outside of the student's kernel."""
 
-import csv
-import subprocess
-import sys
+import os
+import re
 
 import pytest
 
 pytest.importorskip("nbgrader")
 
-import nbformat
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 import optlab as ol
@@ -135,73 +133,44 @@ def test_a_course_is_laid_out_once(tmp_path, capsys):
     assert "not empty" in capsys.readouterr().err
 
 
+@pytest.fixture
+def config(tmp_path, monkeypatch):
+    """Return the settings of a new course."""
+    from traitlets.config.loader import PyFileConfigLoader
+
+    new_course(tmp_path / "course", {})
+    monkeypatch.setenv("PATH", os.environ["PATH"])  # both are as before afterwards
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "")
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS")
+    return PyFileConfigLoader("nbgrader_config.py", str(tmp_path / "course")).load_config()
+
+
+@pytest.mark.parametrize(
+    ("path", "student", "notebook"),
+    [
+        ("extracted/all/ada_03-momentum.ipynb", "ada", "03-momentum"),
+        ("extracted/all/ada_12_345_03-momentum (1).ipynb", "ada", "03-momentum"),
+        ("extracted/all/Ada Lovelace_12_file_/03-momentum.ipynb", "Ada Lovelace", "03-momentum"),
+        (r"extracted\all\ada_03-momentum.ipynb", "ada", "03-momentum"),
+    ],
+)
+def test_the_names_in_an_archive_say_whose_a_notebook_is(config, path, student, notebook):
+    found = re.match(config.FileNameCollectorPlugin.named_regexp, f"/courses/a_b/{path}")
+    assert found.groupdict() == {"student_id": student, "file_id": notebook}
+
+
+def test_kernels_of_submissions_have_one_thread(config):
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "1"
+
+
+def test_pages_of_feedback_leave_hidden_tests_out(config):
+    [leave_out] = [p for p in config.GenerateFeedback.preprocessors if "Hidden" in p.__name__]
+    hidden = "# Others\n### BEGIN HIDDEN TESTS\nsecret()\n### END HIDDEN TESTS"
+    own = new_code_cell("# ### BEGIN HIDDEN TESTS, which has no end")
+    notebook, _ = leave_out().preprocess(new_notebook(cells=[own, graded(hidden)]), {})
+    assert [cell.source for cell in notebook.cells] == [own.source, "# Others"]
+
+
 def test_the_command_lists_the_checks(capsys):
     assert cli.main(["course", "checks"]) == 0
     assert "Adam(learning_rate=0.001, beta1=0.9" in capsys.readouterr().out
-
-
-# nbgrader's own commands.
-
-
-def command(folder, *arguments):
-    done = subprocess.run(
-        [sys.executable, "-m", "nbgrader", *arguments], cwd=folder, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-
-
-def submit(folder, name, student, solution):
-    """Write a solution into a released assignment, and hand it in."""
-    notebook = nbformat.read(folder / "release" / name / f"{name}.ipynb", 4)
-    [cell] = [c for c in notebook.cells if c.metadata.get("nbgrader", {}).get("solution")]
-    cell.source = solution
-    place = folder / "submitted" / student / name / f"{name}.ipynb"
-    place.parent.mkdir(parents=True)
-    nbformat.write(notebook, place)
-
-
-def assignment(path):
-    """Write the source of an assignment of one class with a visible and a hidden check."""
-    marks = {"grade": False, "solution": True, "grade_id": "sgd", "locked": False}
-    solution = SGD.replace("        return", "        ### BEGIN SOLUTION\n        return")
-    cells = [
-        new_code_cell("import numpy as np\nimport optlab as ol\nSTUDENT = ''"),
-        new_code_cell(solution + "        ### END SOLUTION\n", metadata={"nbgrader": marks}),
-        graded(OWN, 2),
-        graded(
-            f"### BEGIN HIDDEN TESTS\n{CHECK[:-1]}, seed=1, hidden=True)\n### END HIDDEN TESTS", 1
-        ),
-    ]
-    for i, cell in enumerate(cells[1:]):
-        cell.metadata["nbgrader"].update(grade_id=f"cell-{i}", schema_version=3, task=False)
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    path.parent.mkdir(parents=True)
-    nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": kernel}), path)
-
-
-@pytest.mark.nightly
-@pytest.mark.slow
-def test_nbgrader_s_commands_from_release_to_export(tmp_path):
-    folder, name = tmp_path / "course", "descent"
-    new_course(folder, {})
-    assignment(folder / "source" / name / f"{name}.ipynb")
-    command(folder, "generate_assignment", name)
-    released = (folder / "release" / name / f"{name}.ipynb").read_text()
-    assert "zip(params, grads)" not in released
-    assert "seed=1" not in released
-    submit(folder, name, "right", SGD)
-    cheat = "ol.course.check = lambda *a, **k: 2\nimport os\nos._exit(0)"
-    submit(folder, name, "ends", cheat)
-    submit(folder, name, "ignores", changed(SGD, ("self.lr * g", "0.1 * g")))
-    command(folder, "autograde", name)
-    command(folder, "generate_feedback", name)
-    command(folder, "export")
-    with open(folder / "grades.csv", newline="") as file:
-        scores = {row["student_id"]: float(row["raw_score"]) for row in csv.DictReader(file)}
-    assert scores == {"right": 3, "ends": 0, "ignores": 0}
-    feedback = {
-        student: (folder / "feedback" / student / name / f"{name}.html").read_text("utf-8")
-        for student in scores
-    }
-    assert "rate_ignored" in feedback["ignores"]
-    assert "has ended the kernel" in feedback["ends"]

@@ -4,7 +4,7 @@ import pytest
 
 from tests.course.helpers import TEXTS, class_of, entries, quick_check
 
-RIGHT = entries("right.txt")
+RIGHT = [*entries("right.txt"), *entries("styles.txt")]
 
 
 @pytest.mark.parametrize("check", list(TEXTS))

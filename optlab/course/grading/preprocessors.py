@@ -1,4 +1,4 @@
-"""Two preprocessors for nbgrader's autograde: run the notebook, write the marks of its checks."""
+"""Preprocessors for nbgrader: run a submission, write the marks of its checks, hide tests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat.v4 import new_output
-from nbgrader.preprocessors import Execute, NbGraderPreprocessor
+from nbgrader.preprocessors import ClearHiddenTests, Execute, NbGraderPreprocessor
 from nbgrader.preprocessors.execute import UnresponsiveKernelError
 from traitlets import Unicode
 
@@ -107,6 +107,20 @@ class GradeChecks(NbGraderPreprocessor):
             seed = seed_of(student, seed)
         load = {"cells": cells, "class_name": asked.class_name}
         return in_another_process(asked.name, load, seed, asked.hidden)
+
+
+class LeaveOutHiddenTests(ClearHiddenTests):
+    """Leave hidden tests out of a page of feedback.
+
+    Only the teacher's cells are read: what a student writes between such marks, or after one that
+    has no end, is the student's own.
+    """
+
+    def preprocess_cell(self, cell: Any, resources: Any, cell_index: int) -> Any:
+        """Leave the hidden part out of one cell."""
+        if not is_test(cell):
+            return cell, resources
+        return super().preprocess_cell(cell, resources, cell_index)
 
 
 def _failed(name: str, text: str) -> Any:
