@@ -272,3 +272,18 @@ class TestPages:
         [(_, start, fallen), (_, again, end)] = preset.parts
         assert (start, again, end) == (0, fallen, preset.steps)
         assert all(run.settled(4.0) <= fallen for run in runs.values())
+
+
+def test_the_ground_of_a_slow_function_is_computed_once():
+    calls = [0]
+
+    def counted(x, y):
+        calls[0] += 1
+        return branching(x, y)
+
+    explorer = ol.explore(counted, ["SGD"], steps=5)
+    explorer.stored()
+    before = calls[0]
+    explorer.change(steps=6)
+    explorer.stored()
+    assert calls[0] - before < 5000

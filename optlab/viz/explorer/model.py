@@ -139,6 +139,9 @@ class Model:
             aspect = MAP_WIDTH / MAP_HEIGHT
             self.box = choose_box(self.surface, self.start, self.shown_paths(), aspect)
         self._surface_map: SurfaceMap | None = None
+        #: What a page draws as the ground of a function that was not captured, once it is known. It
+        #: takes 12,000 values: another model of the same problem has it from here.
+        self.heights: dict[str, Any] | None = None
 
     # Runs ---------------------------------------------------------------------------------------
 
