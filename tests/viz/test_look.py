@@ -275,15 +275,12 @@ class TestPages:
 
 
 def test_the_ground_of_a_slow_function_is_computed_once():
-    calls = [0]
-
-    def counted(x, y):
-        calls[0] += 1
-        return branching(x, y)
-
-    explorer = ol.explore(counted, ["SGD"], steps=5)
-    explorer.stored()
-    before = calls[0]
+    explorer = ol.explore(branching, ["SGD"], steps=5)
+    given_to_page(explorer.model, {})
+    heights, before = explorer.model.heights, explorer.model
+    assert heights is not None
     explorer.change(steps=6)
-    explorer.stored()
-    assert calls[0] - before < 5000
+    assert explorer.model is not before
+    assert explorer.model.heights is heights
+    explorer.change(problem="booth")
+    assert explorer.model.heights is None
