@@ -135,6 +135,27 @@ def test_on_a_phone_play_and_scrubber_are_below_the_map(opened):
     assert "With noise" in root.locator(".ol-claim").inner_text()
 
 
+@pytest.mark.parametrize("width", [938, 852, 713, 414])
+def test_what_is_said_above_the_sliders_and_in_the_head_is_whole(opened, width):
+    asked = []
+
+    def counted(x, y):  # a branch: it cannot be captured
+        asked.append(x)
+        return 4 * x**2 + y**2 if x > 1 else x**2 + y**2 + 3
+
+    made = ol.explore(counted, ["SGD", "Momentum", "Adam"], start=(2, 1.5), steps=30)
+    _, root = opened(made, width)
+    caption = root.locator(".ol-caption")
+    assert "computed by the kernel" in caption.inner_text()
+    assert "could not be captured" in caption.get_attribute("title")
+    assert caption.evaluate("one => one.scrollWidth <= one.clientWidth")
+    for name in root.locator(".ol-example").evaluate_all("all => all.map(one => one.dataset.name)"):
+        root.evaluate("(root, name) => root.explorer.examples.choose(name)", name)
+        root.evaluate(READY)
+        claim, room = box(root, ".ol-claim"), box(root, ".ol-claim-box")
+        assert claim["height"] <= room["height"] + 1, name
+
+
 @pytest.mark.parametrize("size", [1.25, 1.6])
 def test_large_text_keeps_every_slider_on_a_line_with_its_name(opened, size):
     _, root = opened(ol.explore().change(text_size=size), 938)
@@ -332,6 +353,26 @@ def test_a_best_rate_beyond_the_ladder_is_python_s(opened):
     found = root.evaluate("root => root.explorer.shown.map((one) => one.rate)")
     assert found == [made.model.shown_rate(name) for name in ("SGD", "Momentum")]
     assert min(found) > 1
+
+
+def test_a_chaotic_path_is_no_best_rate_in_the_page_and_python_agrees(opened):
+    import numpy as np
+
+    made = ol.explore(lambda x: np.sin(3 * x) + x**2 / 4, ["SGD", "Momentum", "Adam"])
+    _, root = opened(made)
+    found = root.evaluate("root => root.explorer.shown.map((one) => one.rate)")
+    assert found == [made.model.shown_rate(name) for name in ("SGD", "Momentum", "Adam")]
+    assert root.evaluate("root => root.explorer.shown.every((one) => one.sensitive < 0)")
+    # The ring of the slider marks no path of chance either.
+    ringed = root.evaluate(
+        """({ explorer }) => {
+          const [{ entry }] = explorer.shown, { shown } = explorer.controls.made.get("SGD").rate;
+          const { finals, values, steady } = shown;
+          const low = finals.indexOf(Math.min(...finals.filter((loss) => loss !== null)));
+          return [steady(low), values.some((_, i) => steady(i)), values[low] === entry.rate];
+        }"""
+    )
+    assert ringed == [False, True, False]
 
 
 def test_without_a_lowest_point_no_rate_is_called_the_best(opened):

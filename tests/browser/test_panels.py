@@ -290,3 +290,53 @@ def test_with_a_kernel_a_formula_and_a_reference_method_reach_python(notebook):
     notebook.page.wait_for_timeout(1500)
     assert [one["name"] for one in root.evaluate(STATE)["optimizers"]] == ["SGD", "Adam", "Newton"]
     assert notebook.complaints == []
+
+
+SLOW = """import time
+import optlab as ol
+wait = [0.0]
+def slow(x, y):
+    time.sleep(wait[0])
+    return x**2 + 3 * y**2 if x > 0 else 2 * x**2 + 3 * y**2
+e = ol.explore(slow, ["SGD", "Adam"], start=(2.0, 1.5), steps=10)
+e"""
+NAMES = "root => root.explorer.shown.map((one) => one.entry.name)"
+
+
+def test_adding_to_a_slow_function_shows_progress_and_can_be_canceled(notebook):
+    notebook.put(SLOW)
+    notebook.run(0)
+    root = notebook.cell(0).locator(".optlab-explorer")
+    root.wait_for(timeout=60_000)
+    until(root, "explorer.laidOut && explorer.model.alive")
+    ready(root)
+    assert "computed by the kernel" in root.locator(".ol-caption").inner_text()
+    notebook.put("wait[0] = 0.002; print(wait)", 1)
+    notebook.run(1)
+    add, said = root.get_by_label("add an optimizer"), root.locator(".ol-message")
+    add.select_option("Momentum")
+    until(root, "!explorer.message.hidden")
+    assert said.inner_text().startswith("Adding Momentum …")
+    assert said.get_by_role("progressbar").is_visible()
+    assert root.get_attribute("aria-busy") == "true"
+    # What is shown is alive while the kernel computes.
+    root.get_by_label("step", exact=True).press("ArrowRight")
+    assert root.evaluate(STATE)["step"] == 1
+    until(root, "explorer.shown.some((one) => one.entry.name === 'Momentum' && one.run)")
+    ready(root)
+    assert said.is_hidden()
+    assert root.get_attribute("aria-busy") is None
+    assert root.evaluate(STATE)["step"] == 1
+    add.select_option("RMSProp")
+    until(root, "!explorer.message.hidden")
+    said.get_by_role("button", name="cancel").click()
+    assert said.is_hidden()
+    assert root.evaluate(NAMES) == ["SGD", "Adam", "Momentum"]
+    # A cell runs after the kernel is done: what nobody waits for changes nothing, here or there.
+    notebook.put("print('done')", 2)
+    assert "done" in notebook.run(2).inner_text()
+    notebook.page.wait_for_timeout(600)
+    assert root.evaluate(NAMES) == ["SGD", "Adam", "Momentum"]
+    notebook.put("print([one.name for one in e.now.optimizers])", 3)
+    assert notebook.run(3).inner_text().strip() == "['SGD', 'Adam', 'Momentum']"
+    assert notebook.complaints == []

@@ -229,6 +229,26 @@ def test_the_bottom_bar_stays_where_it_is(opened):
     assert len(tops) == 1
 
 
+@pytest.mark.parametrize("width", [1190, 938, 852, 713])
+def test_the_bottom_bar_has_one_place_in_both_modes_and_for_every_optimizer(opened, width):
+    names = ["SGD", "Adam", "NAdam", "Muon", "AdamW", "Lamb"]
+    page = opened(ol.explore("rosenbrock", names, steps=60), width=width)
+    tops = set()
+    for name in names:
+        for step in (1, 5, 60):
+            show(page, name, step)
+            tops.add(page.root.locator(".ol-play").bounding_box()["y"])
+        lines = page.root.locator('[data-line="update"]')
+        ends = page.root.locator(".ol-apart").bounding_box()
+        if name in ("SGD", "Adam"):  # the usual ones need not scroll
+            last = lines.bounding_box()
+            assert last["y"] + last["height"] <= ends["y"] + ends["height"] + 1, name
+    page.root.get_by_role("button", name="Look").click()
+    ready(page.root)
+    tops.add(page.root.locator(".ol-play").bounding_box()["y"])
+    assert max(tops) - min(tops) <= 1
+
+
 @pytest.mark.parametrize("size", [1.0, 1.6])
 @pytest.mark.parametrize("width", [1190, 938, 852, 664, 414])
 def test_text_is_whole_and_large_enough(opened, width, size):

@@ -13,7 +13,7 @@ from optlab.viz.explorer.export import FAMILIES, TITLES, browser_options
 from optlab.viz.explorer.live import given_to_page, given_whole_and_small
 from optlab.viz.explorer.model import has_no_minimum
 from optlab.viz.explorer.presets import PRESETS
-from optlab.viz.explorer.runs import LADDER, rung
+from optlab.viz.explorer.runs import LADDER, NEARBY, ends_alike, rung
 from optlab.viz.explorer.state import REFERENCES, optimizer_classes
 from optlab.viz.style import theme
 
@@ -46,6 +46,24 @@ class TestBestRates:
         explorer = ol.explore("reddi", {"Adam": template}).change(mode="best")
         model = explorer.model
         assert LADDER[0] < model.runs["Adam"].rates[model.best["Adam"]] < LADDER[-1]
+
+    def test_a_chaotic_path_is_no_best_rate(self):
+        # At rate 1 gradient descent leaps from hollow to hollow; one leap happens to end well.
+        def wavy(x):
+            return np.sin(3 * x) + x**2 / 4
+
+        model = ol.explore(wavy, ["SGD", "Adam"]).model
+        for name, runs in model.runs.items():
+            i = model.best[name]
+            assert model.sensitive(name) == -1, name
+            [entry] = [entry for entry in model.state.optimizers if entry.name == name]
+            near = model._ladder(entry, {}, [0.99 * runs.rates[i], 1.01 * runs.rates[i]])
+            assert np.isfinite(near.loss).all(), name
+            assert near.loss[:, -1] == pytest.approx(runs.loss[i, -1], abs=0.1), name
+        sgd, at = model.runs["SGD"], model.runs["SGD"].rates.index(1.0)
+        assert model.criteria["SGD"][at] < model.criteria["SGD"][model.best["SGD"]]
+        near = model._ladder(model.state.optimizers[0], {}, [1 / NEARBY, NEARBY])
+        assert not ends_alike(sgd, at, near)
 
     def test_rungs_go_on_for_ever(self):
         rates = [rung(1.0, by) for by in range(-4, 5)]
@@ -269,3 +287,15 @@ class TestPages:
         [(_, start, fallen), (_, again, end)] = preset.parts
         assert (start, again, end) == (0, fallen, preset.steps)
         assert all(run.settled(4.0) <= fallen for run in runs.values())
+
+
+def test_the_ground_of_a_slow_function_is_computed_once():
+    explorer = ol.explore(branching, ["SGD"], steps=5)
+    given_to_page(explorer.model, {})
+    heights, before = explorer.model.heights, explorer.model
+    assert heights is not None
+    explorer.change(steps=6)
+    assert explorer.model is not before
+    assert explorer.model.heights is heights
+    explorer.change(problem="booth")
+    assert explorer.model.heights is None

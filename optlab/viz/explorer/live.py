@@ -359,7 +359,9 @@ def given_to_page(
         found["problems"] = {state.problem: describe(surface)}
     found["network"] = False
     if surface is not None and not live:
-        extra = heights_of(surface)
+        if model.heights is None:
+            model.heights = heights_of(surface)
+        extra = model.heights
         if "curve" in extra:
             found["problems"][state.problem]["curve"] = extra["curve"]
         else:

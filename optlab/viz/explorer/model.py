@@ -18,13 +18,16 @@ from optlab.viz.explorer.recorded import RecordedRuns
 from optlab.viz.explorer.runs import (
     LADDER,
     LAST_BIT,
+    NEARBY,
     Runs,
     best_of,
+    ends_alike,
     joined_runs,
     ladder_with,
     leaves_view,
     lowest_loss,
     run_ladder,
+    run_ladder_and_nearby,
     rung,
     runs_of_trace,
     sensitive_from,
@@ -53,7 +56,10 @@ _BOUNDS = (
     f"1-2-5 steps from {format_number(LADDER[0])} to {format_number(LADDER[-1])} "
     "and beyond while the best is an end"
 )
-_CRITERION = "by the mean over the run of log10(loss − minimum)"
+_CRITERION = (
+    "by the mean over the run of log10(loss − minimum), of those that rounding or 1 % of the rate "
+    "does not lead elsewhere"
+)
 HOW_CHOSEN = {
     "best": f"each the best of {_BOUNDS}, {_CRITERION}",
     "equal": "the same for all, of 1-2-5 steps "
@@ -101,6 +107,7 @@ class Model:
         self.network = hasattr(problem, "traces")
         self._own = dict(own or {})
         self._sensitive: dict[tuple[str, float], int] = {}
+        self._nearby: dict[tuple[str, float], list[Runs]] = {}
         #: The problem, with the noise of the state.
         self.surface: Surface | None = None if self.network else _with_noise(problem, state.noise)
         self.runs: dict[str, Runs] = self._network_runs() if self.network else self._runs(own or {})
@@ -132,6 +139,9 @@ class Model:
             aspect = MAP_WIDTH / MAP_HEIGHT
             self.box = choose_box(self.surface, self.start, self.shown_paths(), aspect)
         self._surface_map: SurfaceMap | None = None
+        #: What a page draws as the ground of a function that was not captured, once it is known. It
+        #: takes 12,000 values: another model of the same problem has it from here.
+        self.heights: dict[str, Any] | None = None
 
     # Runs ---------------------------------------------------------------------------------------
 
@@ -148,7 +158,7 @@ class Model:
         self.start: tuple[float, ...] = start
         state.start = list(start)
         return {
-            entry.name: self._ladder(entry, own, ladder_with(entry.rate))
+            entry.name: self._choice(entry, own, ladder_with(entry.rate))
             for entry in state.optimizers
         }
 
@@ -160,6 +170,23 @@ class Model:
         state, starts = self.state, self.start if starts is None else starts
         template = template_of(entry, dict(own))
         return run_ladder(self.surface, template, rates, starts, state.steps, state.seed)
+
+    def _choice(self, entry: Entry, own: Mapping[str, Optimizer], rates: Sequence[float]) -> Runs:
+        """Run an optimizer at rates of which one may be chosen."""
+        assert self.surface is not None
+        if self._by_hand(entry):
+            return self._ladder(entry, own, rates)
+        template, state = template_of(entry, dict(own)), self.state
+        runs, nearby = run_ladder_and_nearby(
+            self.surface, template, rates, self.start, state.steps, state.seed
+        )
+        self._nearby |= {(entry.name, rate): found for rate, found in nearby.items()}
+        return runs
+
+    def _by_hand(self, entry: Entry) -> bool:
+        return self.state.mode == "equal" or (
+            self.state.mode == "custom" and entry.rate is not None
+        )
 
     def _criterion(self, runs: Runs) -> Floats:
         # Beyond the ladder a run may come lower than all that were seen when the floor was chosen.
@@ -179,16 +206,39 @@ class Model:
             self.best[name] = best_of(np.where(inside, criteria, np.inf), runs.stopped)
             best = runs.rates[self.best[name]]
             if best not in ends or not np.isfinite(criteria[inside]).any():
+                self._prefer_steady(entry, np.array(inside) & ~np.isin(runs.rates, ends))
                 return
             if turn == MOST_RUNGS:  # the best is not to move, or always farther: one of the ladder
                 among = np.isin(runs.rates, LADDER[1:-1])
                 self.best[name] = best_of(np.where(among, criteria, np.inf), runs.stopped)
+                self._prefer_steady(entry, among)
                 return
             side = ends.index(best)
             ends[side] = rung(best, 1 if side else -1)
             if ends[side] not in runs.rates:
-                self.runs[name] = joined_runs(runs, self._ladder(entry, own, [ends[side]]))
+                self.runs[name] = joined_runs(runs, self._choice(entry, own, [ends[side]]))
                 self.criteria[name] = self._criterion(self.runs[name])
+
+    def _prefer_steady(self, entry: Entry, among: np.ndarray) -> None:
+        """Choose the best rate anew, of those whose path is no chance; if there is none, keep it.
+
+        A chaotic path may come to a lower loss than all others, but rounding, or a hundredth of its
+        rate, leads it elsewhere: nobody should be told to use that rate.
+        """
+        name = entry.name
+        if self._by_hand(entry):
+            return  # the best is not shown
+        criteria = np.where(among, self.criteria[name], np.inf)
+        for i in np.argsort(criteria, kind="stable").tolist():
+            if not np.isfinite(criteria[i]):
+                return
+            rate = self.runs[name].rates[i]
+            near = self._nearby.get((name, rate), [])[:2] or [
+                self._ladder(entry, self._own, [rate * NEARBY, rate / NEARBY])
+            ]
+            if ends_alike(self.runs[name], i, *near) and self._sensitive_from(name, i) < 0:
+                self.best[name] = i
+                return
 
     def sensitive(self, name: str) -> int:
         """Return the step from which a shown path depends on the last bit; -1 if it is stable.
@@ -196,16 +246,23 @@ class Model:
         Start and rate are changed by 2**-52 of themselves, up and down; a path that then stays
         within 1e-10 is stable.
         """
-        runs, i = self.runs[name], self.rate_index(name)
+        return self._sensitive_from(name, self.rate_index(name))
+
+    def _sensitive_from(self, name: str, i: int) -> int:
+        runs = self.runs[name]
         if runs.point is None:
             return -1
         key = (name, runs.rates[i])
         if key not in self._sensitive:
             [entry] = [entry for entry in self.state.optimizers if entry.name == name]
-            factors = np.array([1.0 + LAST_BIT, 1.0 - LAST_BIT])
-            rates, starts = runs.rates[i] * factors, np.outer(factors, self.start)
-            again = self._ladder(entry, self._own, rates.tolist(), starts)
-            found = [sensitive_from(runs, i, again, at) for at in range(len(factors))]
+            near = self._nearby.get(key, [])[2:]
+            if near:
+                found = [sensitive_from(runs, i, other, 0) for other in near]
+            else:
+                factors = np.array([1.0 + LAST_BIT, 1.0 - LAST_BIT])
+                rates, starts = runs.rates[i] * factors, np.outer(factors, self.start)
+                again = self._ladder(entry, self._own, rates.tolist(), starts)
+                found = [sensitive_from(runs, i, again, at) for at in range(len(factors))]
             self._sensitive[key] = min((step for step in found if step >= 0), default=-1)
         return self._sensitive[key]
 
@@ -406,6 +463,7 @@ class Model:
                     "entry": {"settings": entry.settings, "around": entry.around},
                     "second": second_setting(inner),
                     "rates": list(runs.rates),
+                    "best": runs.rates[self.best[entry.name]],
                     "held": [runs.rates[i] for i in held],
                     "finals": [
                         _finite_or_none(float(row[-1])) if stop < 0 else None

@@ -6,7 +6,7 @@ import copy
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -184,6 +184,34 @@ def sensitive_from(runs: Runs, i: int, again: Runs, at: int = 0) -> int:
     return -1 if ends[0] == ends[1] else last
 
 
+NEARBY = 1.01
+"""A rate is compared with those so many times as high and as low."""
+ALIKE = 0.1
+"""The part of the length of a path within which paths of nearby rates have to end."""
+
+
+def ends_alike(runs: Runs, i: int, *nearby: Runs) -> bool:
+    """Return whether runs of nearby rates end where a run ends.
+
+    Parameters
+    ----------
+    runs : Runs
+    i : int
+        Index of the rate.
+    *nearby : Runs
+        From the same start, at rates a little higher or lower.
+    """
+    assert runs.point is not None
+    if runs.stopped[i] >= 0 or any((near.stopped >= 0).any() for near in nearby):
+        return False
+    path = runs.point[i]
+    with np.errstate(all="ignore"):
+        extent = np.abs(path - path[0]).max()
+        found = [near.point[:, -1] for near in nearby if near.point is not None]
+        apart = np.abs(np.concatenate(found) - path[-1]).max()
+    return bool(apart <= ALIKE * extent)
+
+
 def leaves_view(runs: Runs, domain: Sequence[tuple[float, float]]) -> np.ndarray:
     """Return for each rate whether its path leaves a domain by more than half of its width."""
     assert runs.point is not None
@@ -207,13 +235,77 @@ def run_ladder(
 
     The start is one point, or one for each rate.
     """
-    members = [with_rate(template, rate) for rate in rates]
     points = np.atleast_2d(np.asarray(start, dtype=np.float64))
-    starts = np.tile(points, (len(members) // len(points), 1))
+    starts = np.tile(points, (len(rates) // len(points), 1))
     try:
-        run = run_ensemble(surface, members, starts, steps, seed)
+        return _run_at_once(surface, template, rates, starts, steps, seed)
     except NotOnePassError:
+        members = [with_rate(template, rate) for rate in rates]
         return _run_sequentially(surface, template, members, points, steps, seed)
+
+
+def run_ladder_and_nearby(
+    surface: Surface,
+    template: Optimizer,
+    rates: Sequence[float],
+    start: Sequence[float],
+    steps: int,
+    seed: int,
+) -> tuple[Runs, dict[float, list[Runs]]]:
+    """Run a ladder, and for each rate four runs that tell whether its path is one of chance.
+
+    These are a hundredth of the rate higher and lower, and with start and rate changed in the last
+    bit. As further members of one ensemble they cost next to nothing; where there is no ensemble,
+    the dict is empty.
+    """
+    ends = (1.0, 1.0, 1.0 + LAST_BIT, 1.0 - LAST_BIT)
+    changed = [
+        [rate * NEARBY for rate in rates],
+        [rate / NEARBY for rate in rates],
+        *([rate * factor for rate in rates] for factor in ends[2:]),
+    ]
+    first = np.asarray(start, dtype=np.float64)
+    starts = np.concatenate([np.tile(first * f, (len(rates), 1)) for f in (1.0, *ends)])
+    every = [rate for row in (list(rates), *changed) for rate in row]
+    try:
+        together = _run_at_once(surface, template, every, starts, steps, seed)
+    except NotOnePassError:
+        return run_ladder(surface, template, rates, start, steps, seed), {}
+    count = len(rates)
+    nearby = {
+        rate: [_some_runs(together, (k + 1) * count + i, 1) for k in range(4)]
+        for i, rate in enumerate(rates)
+    }
+    return _some_runs(together, 0, count), nearby
+
+
+def _some_runs(runs: Runs, first: int, count: int) -> Runs:
+    rows = slice(first, first + count)
+    assert runs.point is not None
+    return replace(
+        runs,
+        rates=runs.rates[rows],
+        point=runs.point[rows],
+        loss=runs.loss[rows],
+        gradient=runs.gradient[rows],
+        update=runs.update[rows],
+        slots={name: array[rows] for name, array in runs.slots.items()},
+        terms={name: array[rows] for name, array in runs.terms.items()},
+        stopped=runs.stopped[rows],
+        why=runs.why[rows],
+    )
+
+
+def _run_at_once(
+    surface: Surface,
+    template: Optimizer,
+    rates: Sequence[float],
+    starts: Floats,
+    steps: int,
+    seed: int,
+) -> Runs:
+    members = [with_rate(template, rate) for rate in rates]
+    run = run_ensemble(surface, members, starts, steps, seed)
     update, initial = run.terms.get("update"), initial_slots(template)
     slots, others = _split_slots(run.slots, initial)
     return Runs(

@@ -310,6 +310,8 @@ class Explorer(LiveWidget):
         fresh = Model(state, problem, self._own_templates, box)
         if box is not None and fresh.box == box and old.surface is problem:
             fresh.reuse_surface_map(old)
+        if old.problem is problem:
+            fresh.heights = old.heights
         self._model, self._own_problem = fresh, own
         self._computed = _runs_key(state)
 

@@ -6,6 +6,8 @@ import { ArrowPicture, partsOf } from "./arrows.js";
 import { angleBetween, valuesOf } from "./engine.js";
 import { linesOf, readersOf, tipsOf } from "./formulas.js";
 
+/** How lines that are higher than their room are drawn closer, one after the other. */
+const CLOSENESS = ["close", "short", "bare"];
 /** Colors nearer than this, in RGB, cannot be told apart on a thin arrow. */
 const ALIKE = 60;
 
@@ -22,21 +24,30 @@ export class TakeApart extends ArrowPicture {
     super(explorer);
     this.element = make("div", { class: "apart", role: "table", "aria-label": "the step, line by line" });
     this.key = this.place = "";
-    this.tallest = 0;
+    this.room = this.level = 0;
   }
 
-  /** The height of the lines: as many fit at any width, and what has been as high stays so.
-   * @param {string} place what the height depends on, beside the step */
-  needs(place) {
-    if (this.place !== place) this.tallest = 0;
+  /** @param {number} room the height of the lines; 0 for as high as they are */
+  resize(room) {
+    this.room = room;
+    this.element.style.height = room ? `${room}px` : "";
+  }
+
+  /** Lines that are higher than their room get closer, then the longest notes are cut, which a pointer still
+   * reads. Then the sentences about the step are scrolled to, and where the lines need it, the bars of parts
+   * go. What was needed once stays, so that nothing jumps while the steps go by. */
+  fit() {
+    const { element, room, explorer } = this;
+    const place = `${room}|${element.clientWidth}|${explorer.state.text_size}|${explorer.selected?.entry.name}`;
+    if (this.place !== place) this.level = 0;
     this.place = place;
-    return Math.max(368, this.tallest);
-  }
-
-  /** @param {number} least height of the lines */
-  resize(least) {
-    this.tallest = Math.max(least, this.tallest);
-    this.element.style.minHeight = least ? `${least}px` : "";
+    for (;;) {
+      CLOSENESS.forEach((name, i) => element.classList.toggle(`ol-lines-${name}`, i < this.level));
+      const tip = this.level > 1 && element.querySelector(".ol-apart-tip");
+      const needed = element.scrollHeight - (tip ? tip.offsetHeight + 2 : 0);
+      if (!room || this.level >= CLOSENESS.length || needed <= room + 1) return;
+      this.level++;
+    }
   }
 
   /** The color of a role; one that the optimizer itself has is changed for another.
@@ -110,8 +121,8 @@ export class TakeApart extends ArrowPicture {
     }
     const { lines, readers, tips } = found;
     const largest = this.largest(lines, readers);
-    const rows = [make("div", { class: "apart-head", role: "row" }, make("span", { role: "columnheader" }), ...explorer.axes.map((/** @type {string} */ axis) => make("span", { role: "columnheader", text: `along ${axis}` })))];
-    let said = false;
+    const inUnits = lines.some(({ row }) => row.bars === "update") ? "update in map units" : "";
+    const rows = [make("div", { class: "apart-head", role: "row" }, make("span", { role: "columnheader", class: "apart-units", text: inUnits, title: inUnits && "The bars of the update are in units of the map; the others share a scale of their own." }), ...explorer.axes.map((/** @type {string} */ axis) => make("span", { role: "columnheader", text: `along ${axis}` })))];
     for (const line of lines) {
       const { row } = line;
       if (row.role === "position" && rows.length > 1) {
@@ -119,13 +130,14 @@ export class TakeApart extends ArrowPicture {
         [...rows[rows.length - 1].querySelectorAll(".ol-apart-cell")].forEach((cell, c) => cell.append(make("div", { class: "formula position" }, ...this.written(line.cells[c], row))));
         continue;
       }
-      const scale = row.bars === "own" ? "bars have their own scale" : row.bars === "update" && !said ? "bars in units of the map" : "";
-      said ||= row.bars === "update";
       const color = this.colorOf(row.role);
       const name = make("div", { class: "apart-name", role: "rowheader", style: `--line: ${color}` }, make("b", { text: line.label }), " ", make("span", { class: "apart-symbol" }, ...this.written(this.raised(row.symbol), null)));
       const note = [...this.written(line.note, null)];
-      if (scale) note.push(note.length ? `; ${scale}` : scale);
-      if (note.length) name.append(make("div", { class: "apart-note" }, ...note));
+      if (row.bars === "own") note.push(note.length ? "; own scale" : "own scale");
+      if (note.length) {
+        name.append(make("div", { class: "apart-note" }, ...note));
+        name.title = name.lastElementChild.textContent;
+      }
       const cells = line.cells.map((/** @type {any[]} */ pieces, /** @type {number} */ c) => make("div", { class: `apart-cell${row.bars ? "" : " bare"}`, role: "cell" }, make("div", { class: "formula" }, ...this.written(pieces, row)), row.bars ? this.bars(row, readers[c], row.bars === "own" ? largest[line.label] : largest[row.bars]) : null));
       rows.push(make("div", {
         class: "apart-line", "data-line": line.label, "data-role": row.role, role: "row", tabindex: row.arrow ? "0" : false,
@@ -134,18 +146,17 @@ export class TakeApart extends ArrowPicture {
     }
     if (tips.length) rows.push(make("p", { class: "apart-tip", text: tips.join(" ") }));
     const key = rows.map((cell) => cell.textContent).join("|") + explorer.theme + explorer.selected.entry.name;
-    if (key === this.key && this.element.childElementCount) return this.mark();
+    if (key === this.key && this.element.childElementCount) {
+      this.fit();
+      this.mark();
+      return;
+    }
     this.key = key;
     const focused = this.element.contains(this.explorer.focused) ? this.hovered : "";
     this.element.style.setProperty("--axes", String(explorer.axes.length));
     this.element.replaceChildren(...rows);
     if (focused) this.lineElement(focused)?.focus();
-    // What is below stays where it is while the steps go by.
-    const tall = this.element.offsetHeight;
-    if (tall > this.tallest) {
-      this.tallest = tall;
-      this.element.style.minHeight = `${tall}px`;
-    }
+    this.fit();
     this.mark();
   }
 

@@ -54,14 +54,9 @@ export class Controls {
     const names = rows.map((/** @type {any} */ { entry }) => `${entry.name}|${explorer.second(entry)}`).join("\n");
     if (names !== this.names) this.build(names, rows);
     this.caption.hidden = explorer.network;
-    const kernel = explorer.kernelSaid();
     const sensitive = shown.some((/** @type {any} */ one) => one.sensitive >= 0);
     const best = explorer.open ? "no lowest point in view: no rate is best" : "○ best";
-    this.caption.textContent = `${paidSaid(shown, explorer.options.paying)}loss after ${state.steps} steps at every notch; ${best}, hatched diverges${sensitive ? "; ≈ sensitive to the last bit" : ""}${kernel && ` · ${kernel}`}`;
-    this.caption.title = this.caption.textContent;
-    // It begins above the sliders; a long one, at the edge.
-    this.caption.classList.remove("ol-long");
-    this.caption.classList.toggle("ol-long", this.caption.scrollWidth > this.caption.clientWidth);
+    this.putCaption(`${paidSaid(shown, explorer.options.paying)}loss after ${state.steps} steps at every notch; ${best}, hatched diverges${sensitive ? "; ≈ sensitive to the last bit" : ""}`, explorer.kernelSaid());
     this.element.classList.toggle("ol-compact", rows.length === CHIPS - 1);
     this.buildChips(shown);
     // All have one width of a notch, which depends on how many there are in every row.
@@ -71,6 +66,28 @@ export class Controls {
       made.seconds = explorer.second(entry) ? explorer.secondNotches(entry) : [];
     }
     for (const one of rows) this.drawRow(one);
+  }
+
+  /** The caption begins above the sliders; a long one at the edge, then without the reason why the kernel
+   * computes, which a pointer reads, and at last on two lines: nothing is cut off.
+   * @param {string} text
+   * @param {string[]} kernel what is said of the kernel, the longest first; empty for nothing */
+  putCaption(text, kernel) {
+    const { caption } = this, { classList } = caption;
+    const texts = kernel.length ? kernel.map((said) => `${text} · ${said}`) : [text];
+    caption.title = texts[0];
+    classList.remove("ol-long", "ol-lines");
+    if (this.explorer.layout === "narrow") {
+      caption.textContent = texts[0];
+      return;
+    }
+    for (const one of [texts[0], ...texts]) {
+      caption.textContent = one;
+      if (caption.scrollWidth <= caption.clientWidth) return;
+      classList.add("ol-long");
+    }
+    caption.textContent = texts[0];
+    classList.add("ol-lines");
   }
 
   /** @param {string} names
@@ -134,7 +151,7 @@ export class Controls {
     const waiting = !one.run;
     made.rate.draw({
       values: made.rates, index: Math.max(0, made.rates.indexOf(one.rate)), finals: engine.finals(state, one.entry, one.rate, "learning_rate", made.rates),
-      floor: explorer.floor.floor, start: explorer.startLoss, color: one.color, palette, width: notch * made.rates.length, height, disabled: explorer.network, best: !explorer.open, open: true,
+      floor: explorer.floor.floor, start: explorer.startLoss, color: one.color, palette, width: notch * made.rates.length, height, disabled: explorer.network, best: !explorer.open, open: true, steady: (i) => explorer.network || engine.steady(state, one.entry, made.rates[i]),
     });
     // Their values stand in a column, though some sliders have a notch more.
     made.rateValue.style.marginLeft = `${notch * (most[0] - made.rates.length)}px`;
@@ -143,7 +160,7 @@ export class Controls {
       const value = one.entry.settings[second];
       made.other.draw({
         values: made.seconds, index: Math.max(0, made.seconds.indexOf(value)), finals: engine.finals(state, one.entry, one.rate, second, made.seconds),
-        floor: explorer.floor.floor, start: explorer.startLoss, color: one.color, palette, width: notch * made.seconds.length, height, disabled: waiting && !explorer.model.alive, best: !explorer.open,
+        floor: explorer.floor.floor, start: explorer.startLoss, color: one.color, palette, width: notch * made.seconds.length, height, disabled: waiting && !explorer.model.alive, best: !explorer.open, steady: (i) => engine.steady(state, { ...one.entry, settings: { ...one.entry.settings, [second]: made.seconds[i] } }, one.rate),
       });
       made.otherValue.style.marginLeft = `${notch * (most[1] - made.seconds.length)}px`;
       put(made.otherValue, numberText(value, 6));
@@ -182,6 +199,11 @@ export class Controls {
       chip.setAttribute("aria-checked", String(shown[i].entry.name === explorer.state.selected));
       this.drawSample(chip.querySelector("canvas"), shown[i]);
     });
+    const chosen = this.chips.querySelector('[aria-checked="true"]');
+    if (!chosen) return;
+    // The chosen one is whole where the chips scroll; the page itself stays where it is.
+    const top = chosen.offsetTop - this.chips.offsetTop, bottom = top + chosen.offsetHeight - this.chips.clientHeight;
+    this.chips.scrollTop = Math.max(bottom, Math.min(top, this.chips.scrollTop));
   }
 
   /** The numbers at the cursor. */

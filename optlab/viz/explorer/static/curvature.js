@@ -83,6 +83,7 @@ class Spot {
     this.name.textContent = name;
     this.name.style.color = color;
     this.picture.hidden = !shape || shape.curvatures.length < 2;
+    this.name.className = shape ? "" : "ol-quiet"; // a hint is no headline
     if (!shape) {
       this.lines.replaceChildren();
       return;

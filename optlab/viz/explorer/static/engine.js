@@ -26,6 +26,7 @@ import { compiledFormula, formulaSurface, looksLikeFormula } from "./formula.js"
 
 const MOST_KEPT = 400;
 const LAST_BIT = 2 ** -52, STABLE = 1e-10; // as optlab.viz.explorer.runs has them
+const NEARBY = 1.01, ENDS_ALIKE = 0.1; // paths of rates so near end within so much of the path's length
 
 /** The module of a page's own surfaces and rules; a browser never drops a module, so each is loaded once.
  * @param {string} source
@@ -363,6 +364,35 @@ export class Engine {
         if (run.last !== ended) first = Math.min(first, last);
       }
       return Number.isFinite(first) ? first : -1;
+    });
+  }
+
+  /** Whether a path is no chance: neither rounding nor a hundredth of its rate leads it elsewhere. True
+   * where only the kernel could tell.
+   * @param {any} state
+   * @param {Entry} entry
+   * @param {number} rate
+   * @returns {boolean} */
+  steady(state, entry, rate) {
+    const key = JSON.stringify(["steady", state.problem, state.start, state.steps, state.seed, state.noise, entry.name, entry.kind, entry.settings, entry.around, rate]);
+    return this.keep(key, () => {
+      const run = this.run(state, entry, rate);
+      if (!run || !run.live || !run.path) return true;
+      if (run.stopped >= 0) return false;
+      const { path, n, last } = run;
+      let extent = 0;
+      for (let i = 0; i < (last + 1) * n; i++) extent = Math.max(extent, Math.abs(path[i] - path[i % n]));
+      for (const near of [rate * NEARBY, rate / NEARBY]) {
+        let other;
+        try {
+          other = this.raw(state, entry, near, {});
+        } catch {
+          break; // written for its notches alone
+        }
+        if (other.stopped >= 0) return false;
+        for (let c = 0; c < n; c++) if (!(Math.abs(other.path[last * n + c] - path[last * n + c]) <= ENDS_ALIKE * extent)) return false;
+      }
+      return this.sensitiveFrom(state, entry, rate) < 0;
     });
   }
 

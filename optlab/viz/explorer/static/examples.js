@@ -24,6 +24,18 @@ export class Examples {
     });
   }
 
+  /** The height that the row takes where it is shown.
+   * @returns {number} */
+  room() {
+    if (!this.names.length || this.explorer.network) return 0;
+    const { hidden } = this.element;
+    this.element.hidden = false;
+    const style = getComputedStyle(this.element);
+    const height = this.element.offsetHeight + parseFloat(style.marginBottom);
+    this.element.hidden = hidden;
+    return height;
+  }
+
   /** @param {string} name */
   choose(name) {
     this.explorer.chooseScene(`s:${name}`);

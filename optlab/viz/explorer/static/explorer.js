@@ -140,7 +140,9 @@ export class Explorer extends Changes {
   /** @param {string} action
    * @param {any} value */
   waitingSaid(action, value) {
-    this.say(`${action === "add" ? `Adding ${value}` : "The kernel is computing"} …`);
+    // One that has a rule here, but no run, is asked for with the whole state.
+    const added = action === "add" ? value : this.shown.filter(({ run }) => !run).map(({ entry }) => entry.name).join(", ");
+    this.say(`${added ? `Adding ${added}` : "The kernel is computing"} …`);
     this.message.append(make("progress", { "aria-label": "the kernel is computing" }), make("button", { type: "button", class: "link", text: "cancel", on: { click: () => {
       this.inFlight = 0; // its answer will be one that nobody waits for
       this.waiting = null;
@@ -158,7 +160,10 @@ export class Explorer extends Changes {
       download(message.file, message.type, [bytesOf(message.content)]);
       return;
     }
-    if (message.generation && message.generation !== this.inFlight) return; // nobody waits for it any more
+    if (message.generation && message.generation !== this.inFlight) { // nobody waits for it any more
+      if (!this.inFlight) this.sync(); // and the kernel is told what is shown instead
+      return;
+    }
     const mine = Boolean(message.generation);
     const newer = mine && this.waiting;
     if (message.given) await this.take(message.given);
@@ -389,18 +394,19 @@ export class Explorer extends Changes {
     root.classList.toggle("ol-network", this.network && !this.pathMap);
     const room = this.body.clientWidth;
     this.room = room;
-    let tall = this.layout === "wide" ? Math.max(300, Math.min(342, 0.342 * width)) : this.layout === "middle" ? 320 : Math.max(240, Math.min(420, 0.82 * room));
+    let tall = this.layout === "wide" ? Math.max(300, Math.min(342, 0.342 * width)) : this.layout === "middle" ? 312 : Math.max(240, Math.min(420, 0.82 * room));
     if (this.isFull) {
       const rest = this.header.offsetHeight + this.examples.element.offsetHeight + this.controls.element.offsetHeight + 60;
       if (this.layout !== "narrow") tall = Math.max(tall, window.innerHeight - rest);
     }
     const apart = this.view === "apart" && this.map;
-    if (apart && this.layout !== "narrow") tall = Math.max(tall, this.apart.needs(`${width}|${size}`));
+    // A step that is taken apart has the room of the examples too: what is below stays in place.
+    if (apart && this.layout !== "narrow" && !this.isFull) tall += this.examples.room();
     tall = Math.round(tall);
     this.plot.element.hidden = Boolean(apart);
     this.apart.element.hidden = !apart;
     const narrow = this.layout === "narrow" || (this.network && !this.pathMap);
-    const left = narrow ? room : Math.round(room * (apart ? 0.35 : this.layout === "wide" ? 0.6 : 0.54));
+    const left = narrow ? room : Math.round(room * (apart ? 0.3 : this.layout === "wide" ? 0.6 : 0.54));
     this.body.style.gridTemplateColumns = narrow ? "minmax(0, 1fr)" : `${left}px minmax(0, 1fr)`;
     // The bottom bar keeps the columns of Look in both modes: it never moves.
     this.column = this.layout === "narrow" ? room : Math.round(room * (this.layout === "wide" ? 0.6 : 0.54));
@@ -437,7 +443,7 @@ export class Explorer extends Changes {
     const middle = this.layout === "middle";
     const most = this.layout === "narrow" ? counts.map(() => Math.max(...counts)) : counts;
     if (this.layout === "narrow") return { notch: Math.min(30, (this.room - 162 * size - 12) / most[0]), height, most };
-    const first = this.column - (middle ? 136 + 30 + 50 : 172 + 36 + 54) * size - 18;
+    const first = this.column - (middle ? 136 + 30 + 60 : 172 + 36 + 60) * size - 18;
     const second = this.room - this.column - (middle ? 12 : 20) - (middle ? 76 + 42 : 92 + 44) * size - 44;
     return { notch: Math.max(6, Math.min(24 * size, first / counts[0], second / counts[1])), height, most };
   }
@@ -495,7 +501,6 @@ export class Explorer extends Changes {
     if (cursor) {
       if (apart) {
         this.apart.draw();
-        if (this.apart.tallest > this.map.height && this.layout !== "narrow") this.later("size"); // the map is as high as the lines
         putClaim(this);
       } else this.plot.drawTop();
       this.controls.updateCursor();

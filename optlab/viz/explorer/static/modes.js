@@ -127,7 +127,7 @@ export class ModesPanel {
       return;
     }
     const momentum = momentumOf(selected.entry);
-    this.title.textContent = `${momentum ? selected.entry.name : "SGD"}: factor of a distance a step`;
+    this.title.textContent = `${momentum ? selected.entry.name : "SGD"}: factor per step`;
     const used = momentum || { mu: 0, nesterov: false, scale: 1 };
     this.describe(quadratic, used, Boolean(momentum));
     this.drawChart(quadratic, used, momentum ? selected.rate : NaN);
@@ -228,7 +228,7 @@ export class ModesPanel {
         apart = Math.max(apart, Math.abs(closed[i] - run.path[i]));
         size = Math.max(size, Math.abs(run.path[i]));
       }
-      parts.push(Number.isFinite(apart / size) ? `Closed form and computed path differ by ${apart ? numberText(apart, 2) : "nothing"}${size > 1e3 ? ` of ${numberText(size, 2)}` : ""} at most.` : "");
+      parts.push(Number.isFinite(apart / size) ? `Closed form and computed path ${apart ? `differ by ${numberText(apart, 2)}${size > 1e3 ? ` of ${numberText(size, 2)}` : ""} at most` : "are equal to the bit"}.` : "");
     }
     this.note.textContent = parts.join(" ");
   }

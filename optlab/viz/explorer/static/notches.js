@@ -6,14 +6,15 @@ import { make } from "../../browser/static/elements.js";
 import { hatching } from "./field.js";
 import { numberText } from "./numbers.js";
 
-/** Which of these losses is the lowest; -1 if there is none.
- * @param {(number | null | undefined)[]} finals */
-export function bestOf(finals) {
-  let best = -1;
-  finals.forEach((loss, i) => {
-    if (loss !== null && loss !== undefined && (best < 0 || loss < finals[best])) best = i;
-  });
-  return best;
+/** Which of these losses is the lowest, of those that may be called the best: the lowest of all if none
+ * may; -1 if there is none.
+ * @param {(number | null | undefined)[]} finals
+ * @param {(index: number) => boolean} [may]
+ * @returns {number} */
+export function bestOf(finals, may = () => true) {
+  const known = [...finals.keys()].filter((i) => typeof finals[i] === "number");
+  known.sort((i, j) => /** @type {number} */ (finals[i]) - /** @type {number} */ (finals[j]));
+  return known.find(may) ?? known[0] ?? -1;
 }
 
 /** Heights of bars, from 0.12 to 1, of losses on a logarithmic scale. What ends above the start has the
@@ -88,7 +89,7 @@ export class NotchSlider {
     return `${numberText(values[index], 6)}${end}`;
   }
 
-  /** @param {{values: number[], index: number, finals: (number | null | undefined)[], floor: number, start: number, color: string, palette: Record<string, string>, width: number, height: number, disabled?: boolean, best?: boolean, open?: boolean}} shown */
+  /** @param {{values: number[], index: number, finals: (number | null | undefined)[], floor: number, start: number, color: string, palette: Record<string, string>, width: number, height: number, disabled?: boolean, best?: boolean, open?: boolean, steady?: (index: number) => boolean}} shown */
   draw(shown) {
     this.shown = shown;
     const { values, index, finals, color, palette, width, height, floor, start, disabled } = shown;
@@ -99,7 +100,7 @@ export class NotchSlider {
     this.edge = Math.max(0, (10 * values.length - width / 2) / (values.length - 1));
     const { edge } = this, notch = (width - 2 * edge) / values.length, bar = Math.min(18, notch * 0.74);
     const track = height - 9.5, tallest = track - 7;
-    const heights = barHeights(finals, floor, start), wanted = shown.best === false ? -1 : bestOf(finals);
+    const heights = barHeights(finals, floor, start), wanted = shown.best === false ? -1 : bestOf(finals, shown.steady);
     // A rate at the end is none that one may call the best: better ones may lie beyond.
     const best = shown.open && (wanted === 0 || wanted === values.length - 1) ? -1 : wanted;
     const hatch = hatching(pen, color, 7);

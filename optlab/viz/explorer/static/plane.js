@@ -41,8 +41,8 @@ export class Plane {
     }
     drawText(pen, "rate", 0, under, tick);
     this.drawLimit(pen, size);
-    const text = `loss after ${state.steps} steps; click to run`;
-    plot.about.textContent = `${entry.name}: ${text}`;
+    const text = `after ${state.steps} steps; click to run`;
+    plot.about.textContent = `${entry.name} ${text}`;
     if (best >= 0 && rates.length > 2 && [0, rates.length - 1].includes(best % rates.length)) plot.about.textContent = `${entry.name}: the best lies beyond the rate ${numberText(rates[best % rates.length], 6)}`;
     if (flat.every((/** @type {any} */ loss) => loss === undefined)) drawText(pen, "this needs runs that the kernel makes", plot.width / 2, (top + bottom) / 2, { ...tick, align: "center" });
   }

@@ -29,7 +29,7 @@ export class RatesPanel {
     this.canvas = make("canvas", { class: "beside-canvas", role: "img" });
     this.button = make("button", { type: "button", class: "item", on: { click: () => explorer.setRate(explorer.selected.entry.name, this.found.suggestion) } });
     this.note = make("p", { class: "beside-note" });
-    this.element = make("div", { hidden: true }, this.title, this.canvas, make("div", { class: "beside-work" }, this.button), this.note);
+    this.element = make("div", { hidden: true }, make("div", { class: "beside-line" }, this.title, this.button), this.canvas, this.note);
     /** @type {any} */
     this.found = null;
   }
@@ -64,12 +64,14 @@ export class RatesPanel {
     this.found = this.test();
     const { why, suggestion, highest } = this.found;
     this.canvas.hidden = this.button.hidden = Boolean(why);
-    this.title.textContent = `${selected.entry.name}: loss after ${ALONE} steps at each rate`;
+    this.title.textContent = `${selected.entry.name}: loss after ${ALONE} steps`;
     if (why) {
       this.note.textContent = `There is no test here: ${why}.`;
       return;
     }
-    this.button.textContent = `use rate ${numberText(suggestion, 2)}`;
+    this.button.textContent = `use ${numberText(suggestion, 2)}`;
+    this.button.setAttribute("aria-label", `use rate ${numberText(suggestion, 2)}`);
+    this.button.title = `Run ${selected.entry.name} at the suggested rate`;
     this.note.textContent = `Up to ${numberText(highest, 2)}, ${ALONE} steps lower the loss; suggested is the best rate up to half of that. Pale: one run whose rate grows; it shows the limit too late.`;
     this.drawChart();
   }

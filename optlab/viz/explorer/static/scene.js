@@ -8,14 +8,6 @@ import { numberText } from "./numbers.js";
 
 const WIDEN = 9; // a ladder moves by so many rungs at most to have its best inside
 
-/** Which rate between the ends of a ladder has the least score.
- * @param {number[]} ladder
- * @param {(rate: number) => number} score */
-function scoresInside(ladder, score) {
-  const scores = ladder.slice(1, -1).map(score);
-  return scores.indexOf(Math.min(...scores));
-}
-
 /** @param {number} rate */
 const isRung = (rate) => [1, 2, 5].includes(Number(rate.toExponential(0).split("e")[0])) && Number(rate.toExponential(0)) === rate;
 
@@ -159,13 +151,18 @@ export class Scene extends Widget {
     let { floor } = this.floor;
     const score = (/** @type {number} */ rate) => engine.criterion(state, entry, rate, floor);
     const recorded = known && engine.whyNot(state, entry);
+    if (recorded && known.best !== undefined && engine.run(state, entry, known.best)) return known.best; // Python's choice
     const rates = recorded ? known.rates.filter(isRung) : [...options.ladder];
     let scores = rates.map(score);
     for (let turn = 0; ; turn++) {
       const best = scores.indexOf(Math.min(...scores));
       if (!Number.isFinite(scores[best])) break;
-      if (recorded || (best > 0 && best < rates.length - 1)) return rates[best];
-      if (turn === WIDEN) return options.ladder[1 + scoresInside(options.ladder, score)];
+      if (recorded) return rates[best];
+      if (best > 0 && best < rates.length - 1) return this.steadiest(entry, rates.slice(1, -1), scores.slice(1, -1));
+      if (turn === WIDEN) {
+        const inside = options.ladder.slice(1, -1);
+        return this.steadiest(entry, inside, inside.map(score));
+      }
       const next = rung(rates[best], best ? 1 : -1);
       if (best) rates.push(next);
       else rates.unshift(next);
@@ -175,6 +172,16 @@ export class Scene extends Widget {
     }
     const ends = rates.map((/** @type {number} */ rate) => engine.run(state, entry, rate)?.stopped ?? -1);
     return rates[ends.indexOf(Math.max(...ends))];
+  }
+
+  /** The rate with the lowest score whose path is no chance; if there is none, that with the lowest score.
+   * @param {any} entry
+   * @param {number[]} rates
+   * @param {number[]} scores
+   * @returns {number} */
+  steadiest(entry, rates, scores) {
+    const best = bestOf(scores.map((score) => (Number.isFinite(score) ? score : null)), (i) => this.engine.steady(this.state, entry, rates[i]));
+    return rates[best < 0 ? scores.indexOf(Math.min(...scores)) : best];
   }
 
   /** Whether the loss has no lowest point in view: then no rate is the best. */
@@ -298,20 +305,22 @@ export class Scene extends Widget {
     });
   }
 
-  /** Which runs the kernel computes, and why; "" if the page computes all. */
+  /** Which runs the kernel computes, with the reason and without; empty if the page computes all.
+   * @returns {string[]} */
   kernelSaid() {
-    if (this.network) return "";
+    if (this.network) return [];
     const { state, engine } = this;
     const kernel = this.shown.filter(({ entry }) => engine.whyNot(state, entry));
-    if (!kernel.length) return "";
-    return `computed by the kernel: ${kernel.map(({ entry }) => entry.name).join(", ")} (${engine.whyNot(state, kernel[0].entry)})`;
+    if (!kernel.length) return [];
+    const who = kernel.length === this.shown.length ? "" : `${kernel.map(({ entry }) => entry.name).join(", ")} `;
+    return [`${who}computed by the kernel: ${engine.whyNot(state, kernel[0].entry)}`, `${who}computed by the kernel`];
   }
 
   conditions() {
     const { state } = this;
     if (this.network) return `Same initial weights, same ${state.steps} steps, seed ${state.seed}. The runs are as they were recorded: their rates are fixed.`;
     const where = state.start.map((/** @type {number} */ value) => numberText(value, 6)).join(", ");
-    const kernel = this.kernelSaid();
+    const [kernel] = this.kernelSaid();
     const from = kernel ? ` ${kernel[0].toUpperCase()}${kernel.slice(1)}.` : " Computed in this page: no kernel is needed.";
     const sensitive = this.shown.filter((one) => one.sensitive >= 0).map((one) => ` ${this.sensitiveSaid(one)}`).join("");
     return `Same start (${where}), same ${state.steps} steps, seed ${state.seed}. Rates: ${ratesSaid(this)}.${from}${sensitive}`;
