@@ -9,8 +9,10 @@ from typing import Any
 
 from optlab.backend import events
 from optlab.optimizer.step.records import whole_updates
+from optlab.trace.probes.rows import Values
+from optlab.trace.recordings.limits import WAITING_ELEMENTS, WAITING_STEPS
 from optlab.trace.recordings.plain_steps import PlainSteps
-from optlab.trace.recordings.recording import WAITING_ELEMENTS, WAITING_STEPS, Recording
+from optlab.trace.recordings.recording import Recording
 
 _WHOLE = attrgetter("whole")
 
@@ -72,6 +74,8 @@ class OptimizerRecording(Recording):
         if self.always:
             events.backward_finished.subscribe(self.on_backward)
             events.step_taken.subscribe(self._on_step)
+            if self._keeps_values():
+                events.step_shown.subscribe(self._on_shown)
         else:
             self._listen()
             self._listen_if_needed()
@@ -83,6 +87,7 @@ class OptimizerRecording(Recording):
             (events.backward_finished, self.on_backward),
             (events.backward_finished, self.plain.on_backward),
             (events.step_taken, self._on_step),
+            (events.step_shown, self._on_shown),
             (events.step_taken, self._on_update),
             (events.step_finished, self.plain.on_finished),
             (events.step_replayed, self.plain.on_replay),
@@ -296,6 +301,8 @@ class OptimizerRecording(Recording):
         if optimizer is not self.optimizer or self.busy:
             return
         trace, plain = self.trace, self.plain
+        if self.pending.shown is not None:
+            self.pending.settle()
         number = trace.steps_taken = trace.steps_taken + 1
         if self._keeps_all and len(updates) == self._count and all(map(_WHOLE, updates)):
             self._keep(number, updates)
@@ -324,6 +331,34 @@ class OptimizerRecording(Recording):
             pending.write()
         if pending.writer is not None:
             self._commit_if_due(number)
+
+    def _keeps_values(self) -> bool:
+        """Return whether one probe keeps each array of steps as it is, of one flat array."""
+        if not self._keeps_all or self._count != 1 or len(self.row_probes) != 1:
+            return False
+        probe = self.row_probes[0]
+        return (
+            isinstance(probe, Values)
+            and probe.keeps_everything
+            and not self.pending.changes_gradients
+        )
+
+    def _on_shown(self, optimizer: Any, shown: Any) -> None:
+        """Copy the arrays of a step; they are one row, so that few calls take it."""
+        if optimizer is not self.optimizer or self.busy:
+            return
+        plain, pending = self.plain, self.pending
+        rows = pending.shown
+        if rows is None or not rows.fits(shown):
+            rows = pending.show(shown)
+        rows.take()
+        plain.take()
+        if len(pending.losses) >= rows.most:
+            pending.write()
+            pending.settle()  # of a call that is rehearsed, nothing is written
+        if pending.writer is not None:
+            pending.count_steps()
+            self._commit_if_due(self.trace.steps_taken)
 
     def _rows(self, updates: Any) -> Any:
         # What a step left out must be read from the flat arrays now.

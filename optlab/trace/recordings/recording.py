@@ -12,13 +12,10 @@ from optlab.backend.arrays import on_host
 from optlab.trace.columns import Column
 from optlab.trace.probes import Memory, Probe, Run, Step
 from optlab.trace.probes.rows import RowProbe
+from optlab.trace.recordings.limits import WAITING_ELEMENTS, WAITING_STEPS
 from optlab.trace.recordings.live_rows import LiveRows
 from optlab.trace.recordings.pending import PendingSteps
 from optlab.trace.records import Record
-
-#: Elements that waiting steps may keep alive, and the most steps that wait.
-WAITING_ELEMENTS = 20_000
-WAITING_STEPS = 512
 
 
 class Recording:
