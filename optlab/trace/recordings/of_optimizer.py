@@ -70,6 +70,7 @@ class OptimizerRecording(Recording):
         if self._memory is not None:
             self.bytes = self._memory.__enter__()
         self.plain.skipped = self.optimizer.skipped
+        self.plain.live = self._only_live and self._short and self.every == 1
         events.call_rehearsed.subscribe(self._on_rehearsal, in_plans=True)
         if self.always:
             events.backward_finished.subscribe(self.on_backward)
@@ -145,7 +146,7 @@ class OptimizerRecording(Recording):
         elif what == "rests":
             if not self.busy:
                 self._tentative, self.busy = self._state(), True
-                self.plain.left = 0
+                self.plain.left, self.plain.live = 0, False
         else:
             if what == "undone":
                 self._restore(self._kept)
@@ -159,7 +160,7 @@ class OptimizerRecording(Recording):
 
     def _state(self) -> dict[str, Any]:
         own = ("_updates", "next_due", "next_live", "waiting_elements")
-        of_plain = ("leaf", "left", "loss", "skipped")
+        of_plain = ("leaf", "left", "live", "loss", "skipped")
         self.pending.settle()
         return {
             "own": {name: getattr(self, name) for name in own},
@@ -167,7 +168,7 @@ class OptimizerRecording(Recording):
             "taken": self.trace.steps_taken,
             "waiting": len(self.pending.steps),
             "before": [[x if x is None else x.copy() for x in r.before] for r in self.live_rows],
-            "rows": [len(r.waiting) for r in self.live_rows],
+            "rows": [(len(r.waiting), r.next) for r in self.live_rows],
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
@@ -180,8 +181,9 @@ class OptimizerRecording(Recording):
         del self.pending.steps[state["waiting"] :]
         for rows, before in zip(self.live_rows, state["before"], strict=True):
             rows.before = before
-        for rows, count in zip(self.live_rows, state["rows"], strict=True):
+        for rows, (count, following) in zip(self.live_rows, state["rows"], strict=True):
             del rows.waiting[count:]
+            rows.next = following
 
     # Events -------------------------------------------------------------------------------------
 
@@ -215,8 +217,9 @@ class OptimizerRecording(Recording):
             self.plain.skipped = skipped
             return
         pending = self.pending
-        if self._only_live and self._short and self.every == 1:
-            self._take_live(pending.first + len(pending.losses))
+        if self.plain.live:
+            self.plain.take()
+            self.take_live()
             return
         pending.count_steps()
         number = self.trace.steps_taken + 1
@@ -231,10 +234,10 @@ class OptimizerRecording(Recording):
             self._listen_if_needed()
             self._plan_ahead()
 
-    def _take_live(self, number: int) -> None:
-        """Take a step behind or before one whose arrays are observed, where nothing else is."""
-        plain, pending = self.plain, self.pending
-        plain.take()
+    def take_live(self) -> None:
+        """Observe the arrays after a step that was taken, or before the next one."""
+        pending = self.pending
+        number = pending.first + len(pending.losses) - 1
         if number == self.next_live:
             self._observe_live(number)
         if number + 1 == self.next_live:
@@ -244,7 +247,8 @@ class OptimizerRecording(Recording):
             pending.count_steps()
             self._after_short(number)
         else:
-            plain.left = max(0, min(self.next_live - 2 - number, WAITING_STEPS - 1 - waiting))
+            left = min(self.next_live - 2 - number, WAITING_STEPS - 1 - waiting)
+            self.plain.left = max(0, left)
 
     def _take_short(self, number: int) -> None:
         """Take a step with a loss, a rate and a time, and perhaps rows of arrays after it."""
@@ -293,9 +297,10 @@ class OptimizerRecording(Recording):
         if optimizer is self.innermost:
             self.given_gradients = optimizer.given_gradients
         for rows in self.live_rows:
-            if self.due[id(rows.probe)].is_due(number):
+            if rows.next == number:
                 rows.observe(number, self.given_gradients)
-        self.next_live = min([self.due[id(p)].next_after(number) for p in self.live])
+                rows.next = self.due[id(rows.probe)].next_after(number)
+        self.next_live = min([rows.next for rows in self.live_rows])
 
     def _on_step(self, optimizer: Any, updates: Any) -> None:
         if optimizer is not self.optimizer or self.busy:

@@ -136,7 +136,9 @@ class Recording:
             return
         due = self.due
         if self.live:
-            self.next_live = min([due[id(p)].next_after(number - 1) for p in self.live])
+            for rows in self.live_rows:
+                rows.next = due[id(rows.probe)].next_after(number - 1)
+            self.next_live = min([rows.next for rows in self.live_rows])
             if number == self.next_live:
                 self.copy_values()
         # What is to be prepared is so after the step before.
@@ -147,7 +149,7 @@ class Recording:
     def copy_values(self) -> None:
         """Copy the parameters before the step that live rows are of."""
         for rows in self.live_rows:
-            if self.due[id(rows.probe)].is_due(int(self.next_live)):
+            if rows.next == self.next_live:
                 rows.copy_values()
 
     def take(
