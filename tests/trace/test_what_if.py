@@ -503,3 +503,34 @@ def test_a_rule_of_ones_own_forks():
     w = ol.Parameter(np.array([-1.2, 1.0]), name="w")
     trace = recorded(WithNorms(1e-3, parameters=[w]), w)
     assert ol.trace.first_difference(trace.fork(5, loss=rosenbrock), trace) is None
+
+
+def test_influence_is_that_on_the_last_step_unless_another_is_given():
+    w = ol.Parameter([3.0], name="w")
+    optimizer = ol.optimizer.Momentum(0.1, momentum=0.5, parameters=[w])
+    with ol.record(optimizer) as trace:
+        for _ in range(4):
+            (w * w).sum().backward()
+            optimizer.step()
+            optimizer.clear_grad()
+    assert trace.influence()["w"].tolist() == trace.influence(step=4)["w"].tolist()
+    assert ol.viz.influence(trace) == ol.viz.influence(trace, 4)
+    for ask in (ol.trace.Trace("empty").influence, lambda: ol.viz.influence(ol.trace.Trace("e"))):
+        with pytest.raises(ValueError, match="no step yet"):
+            ask()
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: ol.record(), r"^record\(optimizer, probes, .*\) needs optimizer\.$"),
+        (lambda: ol.load_trace(), r"^load_trace\(path\) needs path\.$"),
+        (lambda: ol.trace.Trace("t").mark(), r"^Trace\.mark\(text\) needs text\.$"),
+        (lambda: ol.trace.Trace("t").fork(), r"^Trace.fork\(.*\) needs step\.$"),
+        (lambda: ol.probes.Metric(), r"^Metric\(name, f\) needs name and f\.$"),
+        (lambda: ol.trace.first_difference(1), r"^first_difference\(.*\) needs b\.$"),
+    ],
+)
+def test_what_is_missing_is_named(call, said):
+    with pytest.raises(TypeError, match=said):
+        call()

@@ -117,7 +117,8 @@ class _Tail(NamedTuple):
 def _teller(tail: _Tail) -> tuple[Any, Any, Any]:
     """Return what publishes the end of the backward pass and the step, given the first value.
 
-    With it come the leaves of the backward pass, and what shows them their gradients. Those who listen to a plan keep no array, so they are shown the gradients where they are.
+    With it come the leaves of the backward pass, and what shows them their gradients. Those who
+    listen to a plan keep no array, so they are shown the gradients where they are.
     """
     step_of, step, finished = tail.optimizer, events.step_finished, events.backward_finished
     replayed = events.step_replayed

@@ -22,6 +22,9 @@ class Listens(Protocol):
     def on_finished(self, optimizer: Any) -> None:
         """Take a step."""
 
+    def take_live(self) -> None:
+        """Observe arrays after a step of which everything else is kept, or before the next one."""
+
 
 class _Nobody:
     """Takes events after the end of a recording."""
