@@ -189,6 +189,12 @@ input_stored = Event("the input of a layer was stored")
 #: An optimizer updated parameters: ``publish(optimizer, updates)``, see `optlab.optimizer.Update`.
 step_taken = Event("an optimizer took a step")
 
+#: An optimizer took a step by calls on fixed arrays: ``publish(optimizer, shown)``, see
+#: `optlab.optimizer.step.bound`. The next step overwrites the arrays. Who listens to `step_taken`
+#: may listen to this, too: where all who do so do, such a step publishes this in its place, and an
+#: optimizer of few parameters keeps its short way.
+step_shown = Event("an optimizer showed a step")
+
 #: The same without the updates: ``publish(optimizer)``. Listeners to this event do not make an
 #: optimizer compute its terms.
 step_finished = Event("an optimizer finished a step", in_plans=True)

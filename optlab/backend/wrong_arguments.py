@@ -270,7 +270,8 @@ def _explained_method(method: Any, label: str, hint: Hint) -> Any:
             axes = [
                 value for p, value in _bound(_parameters(method, 1), args, named) if p.name in _AXES
             ]
-            check_axes(axes, self.ndim)
+            if axes:
+                check_axes(axes, self.ndim)
             raise
 
     called.explains = True  # type: ignore[attr-defined]

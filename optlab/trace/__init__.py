@@ -1,6 +1,7 @@
 """Recording a run, and the trace that holds what was recorded."""
 
 from optlab.backend.namespaces import set_module as _set_module
+from optlab.backend.wrong_arguments import explain_all as _explain_all
 from optlab.trace.differences import Difference, first_difference
 from optlab.trace.influences import Hypergradient, hypergradient
 from optlab.trace.recorder import record
@@ -18,6 +19,7 @@ __all__ = [
     "record",
 ]
 
+_explain_all(globals())
 _set_module(__name__)
 
 

@@ -79,7 +79,9 @@ def fork(
             new.set_lr(settings["learning_rate"])
         found = type(trace)(_name(trace, step, settings), {**trace.settings, **settings})
         found.steps_taken = step
-        probes: list[Any] = [Values()] if "values" in trace.layouts else []
+        probes: list[Any] = []
+        if "values" in trace.layouts:
+            probes.append(Values(parameters=list(trace.parameters)))
         probes += [Norms()] if "norms" in trace.layouts else []
         parts = [  # by the names of the run, whose parameters may be those of a model
             part._replace(names=before.names)
@@ -156,7 +158,25 @@ class _LossRun:
                 "fork needs the values of the parameters, or snapshots: record with probes='toy', "
                 "or with ol.probes.Snapshots(every)."
             )
-        start = values or dict(trace["snapshot"].items())
+        have_snapshots = snapshots is not None and len(snapshots.steps) > 0
+        shapes = {name: a.shape[1:] for name, a in values.items()}
+        wanted = {name: p.shape for name, p in owners.items()}
+        if have_snapshots:
+            wanted = {name: a.shape[1:] for name, a in trace["snapshot"].items()}
+        #: Whether it begins with the recorded values, not with snapshots.
+        self.from_values = bool(values) and shapes == (wanted or shapes)
+        if values and not self.from_values and not have_snapshots:
+            missing = [name for name in wanted if shapes.get(name) != wanted[name]]
+            raise ValueError(
+                f"fork needs all values of the parameters; those of {', '.join(missing)} were not "
+                "recorded. Record with probes='toy', or with ol.probes.Snapshots(every)."
+            )
+        if values and any(shapes[name] != wanted.get(name, shapes[name]) for name in shapes):
+            raise ValueError(
+                "fork goes on with whole parameters; Values(elements=[...]) has recorded some "
+                "elements. Record these without a list of elements."
+            )
+        start = values if self.from_values else dict(trace["snapshot"].items())
         for name, array in start.items():
             owner = owners.get(name)
             p = Parameter(array[0].copy(), name=getattr(owner, "name", name) or name)
@@ -198,7 +218,7 @@ class _LossRun:
             _innermost(optimizer).key = trace.optimizer.key
         record = trace.records.get("Snapshots")
         taken = record.steps.array(np.int64) if record is not None else np.zeros(0, int)
-        if not trace.parameters:
+        if not self.from_values:
             earlier = np.flatnonzero(taken <= steps)
             if not len(earlier):
                 raise ValueError(
@@ -319,6 +339,7 @@ def _joined(first: Any, second: Any) -> Any:
         (clock, layout[0][0]): i
         for clock, layouts in first.layouts.items()
         for i, layout in enumerate(layouts)
+        if layout
     }
     own = {clock: len(second.steps(clock)) for clock in second.layouts}
     for clock in first.layouts:

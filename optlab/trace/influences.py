@@ -16,8 +16,11 @@ from optlab.trace.loss_functions import takes_step
 from optlab.trace.named_array import NamedArray
 
 
-def influence(trace: Any, step: int, direction: Any = None, optimizer: Any = None) -> Any:
+def influence(
+    trace: Any, step: int | None = None, direction: Any = None, optimizer: Any = None
+) -> Any:
     """Return the derivatives of one update by every gradient so far; see `Trace.influence`."""
+    step = last_step(trace) if step is None else step
     optimizer = optimizer_of(trace, optimizer, "influence")
     innermost = _innermost(optimizer)
     if innermost.custom_step or getattr(optimizer, "needs_closure", False):
@@ -109,6 +112,22 @@ def optimizer_of(trace: Any, optimizer: Any, what: str) -> Any:
             + ("." if what == "fork" else ", or a template of its settings.")
         )
     return found
+
+
+def last_step(trace: Any) -> int:
+    """Return the number of the last recorded step of a trace.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    if not len(trace.step):
+        raise ValueError(
+            "influence is that of past gradients on a step; this trace has no step yet. Take some "
+            "inside of ol.record(...)."
+        )
+    return int(trace.step[-1])
 
 
 def check_values(trace: Any, step: int, what: str) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optlab.backend.namespaces import name_methods
+from optlab.backend.wrong_arguments import explain_methods
 from optlab.trace import store
 from optlab.trace.columns import Column
 from optlab.trace.methods.additions import Additions
@@ -155,6 +156,12 @@ class Trace(Additions, WhatIf, Forms):
         if self.left_out:
             parts.append(f"left out: {len(self.left_out)}, see .left_out")
         return f"<Trace {self.name}: {'; '.join(parts)}>"
+
+
+explain_methods(
+    Trace,
+    ("append", "fork", "influence", "log", "mark", "save", "sel", "steps"),
+)
 
 
 def load_trace(path: str | Path) -> Trace:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -59,6 +61,15 @@ def torch_run(make, probes=None, steps=12, **options):
 
 @needs_torch
 @pytest.mark.peers
+def run_example(library):
+    """Run the example of a library in the documentation; return its names."""
+    page = Path(__file__).parents[2] / "docs/how-to/record-my-optimizer.md"
+    section = page.read_text(encoding="utf-8").split(f"### {library}\n")[1]
+    found = {}
+    exec(section.split("```py\n")[1].split("```")[0], found)
+    return found
+
+
 class TestTorch:
     @pytest.mark.parametrize("name", list(RULES))
     def test_every_number_is_what_pytorch_holds(self, name):
@@ -175,6 +186,32 @@ class TestAppend:
             np.testing.assert_allclose(
                 trace.parameters[name], ours.parameters[name], rtol=1e-4, atol=1e-5
             )
+
+    @pytest.mark.peers
+    def test_the_example_of_optax(self):
+        pytest.importorskip("jax")
+        pytest.importorskip("optax")
+        trace = run_example("Optax")["trace"]
+        assert len(trace) == 20
+        assert {*trace.slots, *trace.terms} == {"mu", "nu", "update"}
+        assert trace.parameters["w"].shape == (21, 4)
+        assert trace.loss[-1] < 0.3 * trace.loss[0]
+        w, update = trace.parameters["w"], trace["update"]["w"]
+        np.testing.assert_allclose(w[:-1] + update, w[1:], rtol=1e-5, atol=1e-6)
+
+    @pytest.mark.peers
+    def test_the_example_of_keras(self, monkeypatch):
+        pytest.importorskip("jax")
+        monkeypatch.setenv("KERAS_BACKEND", "jax")
+        pytest.importorskip("keras")
+        found = run_example("Keras")
+        trace, layer = found["recorded"].trace, found["model"].layers[0]
+        assert len(trace) == 3 * 64 // 16
+        assert trace.loss[-1] < 0.5 * trace.loss[0]
+        np.testing.assert_allclose(trace.learning_rate, 0.1)
+        for v in layer.trainable_variables:
+            assert np.array_equal(trace.parameters[v.path][-1], np.asarray(v.value))
+        assert list(trace.terms) == ["update"]
 
     def test_with_probes(self):
         trace = ol.trace.Trace("mine")

@@ -687,3 +687,14 @@ class TestMarksAndLogs:
         trace.log("x", 3)
         with pytest.raises(ValueError, match="one shape"):
             trace.log("x", [3])
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: ol.probes.Metric("m", lambda step: 0.0), r"without arguments; .* takes \(step\)"),
+    ],
+)
+def test_functions_that_take_other_arguments_are_refused_at_once(make, said):
+    with pytest.raises(TypeError, match=said):
+        make()

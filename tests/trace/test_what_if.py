@@ -503,3 +503,61 @@ def test_a_rule_of_ones_own_forks():
     w = ol.Parameter(np.array([-1.2, 1.0]), name="w")
     trace = recorded(WithNorms(1e-3, parameters=[w]), w)
     assert ol.trace.first_difference(trace.fork(5, loss=rosenbrock), trace) is None
+
+
+def test_influence_is_that_on_the_last_step_unless_another_is_given():
+    w = ol.Parameter([3.0], name="w")
+    optimizer = ol.optimizer.Momentum(0.1, momentum=0.5, parameters=[w])
+    with ol.record(optimizer) as trace:
+        for _ in range(4):
+            (w * w).sum().backward()
+            optimizer.step()
+            optimizer.clear_grad()
+    assert trace.influence()["w"].tolist() == trace.influence(step=4)["w"].tolist()
+    assert ol.viz.influence(trace) == ol.viz.influence(trace, 4)
+    for ask in (ol.trace.Trace("empty").influence, lambda: ol.viz.influence(ol.trace.Trace("e"))):
+        with pytest.raises(ValueError, match="no step yet"):
+            ask()
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: ol.record(), r"^record\(optimizer, probes, .*\) needs optimizer\.$"),
+        (lambda: ol.load_trace(), r"^load_trace\(path\) needs path\.$"),
+        (lambda: ol.trace.Trace("t").mark(), r"^Trace\.mark\(text\) needs text\.$"),
+        (lambda: ol.trace.Trace("t").fork(), r"^Trace.fork\(.*\) needs step\.$"),
+        (lambda: ol.probes.Metric(), r"^Metric\(name, f\) needs name and f\.$"),
+        (lambda: ol.trace.first_difference(1), r"^first_difference\(.*\) needs b\.$"),
+    ],
+)
+def test_what_is_missing_is_named(call, said):
+    with pytest.raises(TypeError, match=said):
+        call()
+
+
+def test_a_fork_of_a_run_whose_values_are_recorded_in_part_begins_with_a_snapshot():
+    small, large = ol.Parameter([1.0, 2.0], name="b"), ol.Parameter(np.ones(30), name="w")
+    optimizer = ol.optimizer.Adam(0.1, parameters=[small, large])
+
+    def loss(p):
+        return ((p["b"] - 3) ** 2).sum() + (p["w"] ** 2).sum()
+
+    probes = [ol.probes.Values(elements=10), ol.probes.Snapshots(every=4)]
+    with ol.record(optimizer, probes=probes) as trace:
+        for _ in range(12):
+            loss({"b": small, "w": large}).backward()
+            optimizer.step()
+            optimizer.clear_grad()
+    same = trace.fork(step=6, loss=loss)
+    assert list(same.parameters) == ["b"]
+    assert same.parameters["b"].tobytes() == trace.parameters["b"].tobytes()
+    assert same.loss.tolist() == trace.loss.tolist()
+    faster = trace.fork(step=6, loss=loss, learning_rate=0.5)
+    assert np.array_equal(faster.parameters["b"][:7], trace.parameters["b"][:7])
+    assert not np.array_equal(faster.parameters["b"][7:], trace.parameters["b"][7:])
+    with ol.record(optimizer, probes=probes[:1]) as trace:
+        loss({"b": small, "w": large}).backward()
+        optimizer.step()
+    with pytest.raises(ValueError, match="those of w were not recorded"):
+        trace.fork(step=1, loss=loss)

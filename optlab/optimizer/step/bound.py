@@ -70,8 +70,8 @@ class _BoundSpan:
 
     __slots__ = (
         "arrays", "calls", "clipped", "decay", "first", "flat", "gradients", "group", "h", "known",
-        "last", "numbers", "parameters", "params", "parts", "plan", "rate", "ratio", "regularizer",
-        "size", "slots", "static", "t", "views",
+        "last", "names", "numbers", "parameters", "params", "parts", "plan", "rate", "ratio",
+        "regularizer", "size", "slots", "static", "t", "views",
     )  # fmt: skip
 
     def __init__(
@@ -81,6 +81,7 @@ class _BoundSpan:
         params: FlatParameters,
         span: Span,
         compiled: bool,
+        with_terms: bool,
     ) -> None:
         first, last, self.t, _, decay, _ = span
         self.first, self.last = first, last
@@ -94,7 +95,8 @@ class _BoundSpan:
         self.decay = decay, None if decay is None else dict(vars(decay))
         self.h.__dict__["learning_rate"] = 0.1  # an example; each step sets it
         scalars = scalars_of(optimizer, self.t, self.h)
-        plan = fused.plan_for(optimizer, params, span, scalars, 0.5 if self.clipped else None)
+        clip = 0.5 if self.clipped else None
+        plan = fused.plan_for(optimizer, params, span, scalars, clip, with_terms)
         if plan is None:
             raise UnboundError("the rule is not captured.")
         self.static = tuple(
@@ -114,7 +116,10 @@ class _BoundSpan:
             )
         ]
         slots = [array[place] for array in params.slots.values()]
-        self.plan, self.arrays = plan, [params.flat[place], buffer, *slots]
+        #: What the arrays are: parameter, gradient, slots, and terms where they are wanted.
+        self.names = list(plan.arrays)
+        terms = [np.empty_like(buffer) for _ in self.names[2 + len(slots) :]]
+        self.plan, self.arrays = plan, [params.flat[place], buffer, *slots, *terms]
         self.numbers: list[float] = [0.1, 0.5][: 1 + self.clipped]
         self.numbers += [x for x in scalars.values() if type(x) is float]
         self.calls: Any = self.compiled(0) if compiled else BoundCalls(plan, self.arrays)
@@ -244,6 +249,14 @@ class BoundStep:
     optimizer
     compiled : bool
         Whether compiled loops run from the start, so that parameters may have any size.
+    with_terms : bool
+        Whether the terms of the rule are written, too: then `shown` has all arrays of a step.
+
+    Attributes
+    ----------
+    shown : list of (FlatParameters, list of str, list of array)
+        Of a step with terms: the parameters, and the names and arrays of what the step has read and
+        written. The next step overwrites them.
 
     Raises
     ------
@@ -252,10 +265,13 @@ class BoundStep:
     """
 
     __slots__ = (
-        "_calls", "_context", "_faults", "_groups", "_loops", "_rest", "_seen", "_until", "_writer",
+        "_calls", "_context", "_faults", "_groups", "_loops", "_rest", "_seen", "_shows", "_until",
+        "_writer", "shown",
     )  # fmt: skip
 
-    def __init__(self, optimizer: UpdateRule, compiled: bool = False) -> None:
+    def __init__(
+        self, optimizer: UpdateRule, compiled: bool = False, with_terms: bool = False
+    ) -> None:
         if (
             optimizer.kind != "elementwise"
             or optimizer.draws
@@ -286,8 +302,20 @@ class BoundStep:
                 params.make_ready()
                 params.make_slots_writable()
                 for span in params.spans(params.parameters, group.regularizer, True):
-                    spans.append(_BoundSpan(optimizer, group, params, span, compiled))
+                    spans.append(_BoundSpan(optimizer, group, params, span, compiled, with_terms))
             self._groups.append((group, spans))
+        all_spans = [span for _, spans in self._groups for span in spans]
+        if with_terms and not all(
+            span.last - span.first == len(span.params.parameters)
+            and not span.clipped
+            and span.decay[0] is None
+            and {span.params.flat.dtype}.issuperset([x.dtype for x in span.arrays])
+            for span in all_spans
+        ):
+            raise UnboundError("what a step reads are not all of its arrays.")
+        self.shown = [(span.params, span.names, span.arrays) for span in all_spans]
+        #: The same step with terms, made where it is wanted; False if there is none.
+        self._shows: BoundStep | bool | None = None
         self._set_calls()
         #: Whether compiled loops run, and in how many steps it is asked for them.
         self._loops, self._until = compiled, 1
@@ -332,6 +360,15 @@ class BoundStep:
                 span.copy_gradients()
         self._run(optimizer)
         return True
+
+    def with_terms(self, optimizer: UpdateRule) -> BoundStep | None:
+        """Return the step that writes the terms of the rule, too; None if there is none."""
+        if self._shows is None:
+            try:
+                self._shows = BoundStep(optimizer, with_terms=True)
+            except UnboundError:
+                self._shows = False
+        return self._shows or None  # type: ignore[return-value]
 
     def memory_for_gradients(self) -> dict[Any, Any]:
         """Return the array of each leaf from which `take_gathered` reads its gradient."""

@@ -282,8 +282,12 @@ def plan_for(
     span: Span,
     scalars: dict[str, Any],
     clip: Any,
+    with_terms: bool = False,
 ) -> BlockPlan | None:
-    """Return the captured form of the rule for these settings, or None."""
+    """Return the captured form of the rule for these settings, or None.
+
+    With terms the plan writes these, too: it has an array ``term_NAME`` for each.
+    """
     h, regularizer = span.h, span.regularizer
     static = tuple((name, x) for name, x in scalars.items() if type(x) not in _MOVING)
     # Of settings with a value for each member, the names.
@@ -293,7 +297,7 @@ def plan_for(
         if name != "learning_rate"
     )
     decay = regularizer and (type(regularizer), *sorted(vars(regularizer).items()))
-    key = (params.values.dtype, static, fixed, decay, tuple(params.slots), clip is None)
+    key = (params.values.dtype, static, fixed, decay, tuple(params.slots), clip is None, with_terms)
     plans: dict[Any, BlockPlan | None] = optimizer.plans
     try:
         if key in plans:
@@ -307,9 +311,9 @@ def plan_for(
         if changeable := mutable_attributes(optimizer):
             # Capture calls the rule, so that a count of calls would be off by one.
             return _refuse(optimizer, params, f"it may change its {changeable[0]!r}")
-        plans[key] = _capture(optimizer, params, span, scalars, clip)
+        plans[key] = _capture(optimizer, params, span, scalars, clip, with_terms)
     except CaptureError as error:
-        return _refuse(optimizer, params, str(error))
+        return None if with_terms else _refuse(optimizer, params, str(error))
     except Exception as error:  # noqa: BLE001  # the unfused step raises it again
         return _refuse(optimizer, params, f"when captured, {type(error).__name__}: {error}")
     except BaseException:
@@ -330,6 +334,7 @@ def _capture(
     span: Span,
     scalars: dict[str, Any],
     clip: Any,
+    with_terms: bool,
 ) -> BlockPlan:
     """Capture clip by a factor, decay and rule as one plan."""
     rule, read = observed_copy(optimizer)
@@ -355,7 +360,10 @@ def _capture(
             raise CaptureError("what the rule returns, or reads of itself, is not fixed.")
         if made.keys() != set(names):
             raise CaptureError("the slots are not those of the class.")
-        return {"parameter": new, **{f"slot_{name}": made[name] for name in names}}
+        found = {"parameter": new, **{f"slot_{name}": made[name] for name in names}}
+        if with_terms and terms:
+            found |= {f"term_{name}": x for name, x in terms[0].items()}
+        return found
 
     example = np.ones(2, params.values.dtype)
     arrays = {"parameter": example, "gradient": example}
@@ -364,6 +372,13 @@ def _capture(
         name: x.values[0] if type(x) is PerMember else x
         for name, x in _named_numbers(span.h, clip, scalars).items()
     }
+    if with_terms:
+        with np.errstate(all="ignore"):
+            made = step(dict(arrays), dict(numbers))
+        for name in made.keys() - arrays.keys():
+            if np.shape(made[name]) != example.shape:
+                raise CaptureError(f"{name} is no array beside the parameter.")
+        arrays |= {name: x for name, x in made.items() if name not in arrays}
     return capture_blocks(step, arrays, numbers)
 
 

@@ -76,13 +76,19 @@ def take_step(optimizer: UpdateRule, given: dict[int, Any] | None = None) -> Non
     """
     if optimizer.unfinished:
         optimizer.unfinished.finish()
-    has_listeners = bool(events.step_taken.listeners)
-    if given is None and not has_listeners:
+    listeners = events.step_taken.listeners
+    has_listeners = bool(listeners)
+    if given is None and len(events.step_shown.listeners) >= len(listeners):
         if optimizer.bound_step is None:
             bound.bind_when_due(optimizer)
-        if optimizer.bound_step is not None:
-            if optimizer.bound_step.take(optimizer):
-                optimizer.bound_step.warn()
+        step = optimizer.bound_step
+        if step is not None and has_listeners:
+            step = step.with_terms(optimizer)
+        if step is not None:
+            if step.take(optimizer):
+                step.warn()
+                if has_listeners:
+                    events.step_shown.publish(optimizer, step.shown)
                 return
             optimizer.bound_step = None
     rate = optimizer.get_lr()

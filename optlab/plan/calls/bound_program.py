@@ -114,10 +114,11 @@ class _Tail(NamedTuple):
     finished: Entry | None
 
 
-def _teller(tail: _Tail) -> Any:
+def _teller(tail: _Tail) -> tuple[Any, Any, Any]:
     """Return what publishes the end of the backward pass and the step, given the first value.
 
-    Those who listen to a plan keep no array, so they are shown the gradients where they are.
+    With it come the leaves of the backward pass, and what shows them their gradients. Those who
+    listen to a plan keep no array, so they are shown the gradients where they are.
     """
     step_of, step, finished = tail.optimizer, events.step_finished, events.backward_finished
     replayed = events.step_replayed
@@ -143,7 +144,7 @@ def _teller(tail: _Tail) -> Any:
             for listener in step.listeners:
                 listener(step_of)
 
-    return tell
+    return tell, reached, show
 
 
 class _FixedSource(Source):
@@ -288,12 +289,18 @@ class BoundProgram:
             lines.append(f"    if not {step}.take_gathered({optimizer}):")
             lines.append(f"        {again}return missed({given})")
             value = None if tail.finished is None else tail.finished.arguments[0]
+            tell, reached, show = _teller(tail)
             scope |= {
                 "finished": events.backward_finished, "stepped": events.step_finished,
-                "tell": _teller(tail),
+                "replayed": events.step_replayed, "tell": tell, "reached": reached, "show": show,
             }  # fmt: skip
+            first_value = source.expression(value)
             lines.append("    if stepped.listeners or finished.listeners:")
-            lines.append(f"        tell({source.expression(value)})")
+            if reached:  # one recording, without a further call
+                lines.append("        if len(stepped.listeners) == len(replayed.listeners) == 1:")
+                args = f"{first_value}, reached, {optimizer}, show"
+                lines += [f"            replayed.listeners[0]({args})", "        else:"]
+            lines.append(f"        {'    ' if reached else ''}tell({first_value})")
             targets = [f"{source.constant(leaf)}.grad" for leaf in tail.leaves]
             lines.append(f"    {' = '.join(targets)} = {source.constant(tail.cleared)}")
             first = tail.end

@@ -66,7 +66,9 @@ class WhatIf(Quantities):
         found: Self = forks.fork(self, step, steps, loss, optimizer, settings)
         return found
 
-    def influence(self, step: int, direction: Any = None, optimizer: Any = None) -> Any:
+    def influence(
+        self, step: int | None = None, direction: Any = None, optimizer: Any = None
+    ) -> Any:
         r"""Return how much each past gradient is in the update of a step.
 
         `optlab.viz.influence` draws it: ``ol.viz.influence(trace, step)``.
@@ -78,7 +80,8 @@ class WhatIf(Quantities):
 
         Parameters
         ----------
-        step : int
+        step : int, optional
+            By default the last recorded one.
         direction : array, or dict of str to array, optional
             Of rules that couple elements (norms, matrices, clipping by norm), whose derivative is
             no such array: the derivative of the component of the update along this direction by

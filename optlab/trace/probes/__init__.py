@@ -1,6 +1,7 @@
 """Probes (``ol.probes``): what a recording sees of each step. An event in, named arrays out."""
 
 from optlab.backend.namespaces import set_module as _set_module
+from optlab.backend.wrong_arguments import explain_class as _explain_class
 from optlab.trace.probes.base import Probe, Run, Step
 from optlab.trace.probes.curvature import Curvature
 from optlab.trace.probes.outside import Activations, Memory, Metric, Time
@@ -36,6 +37,8 @@ __all__ = [
     "Values",
 ]
 
+for _cls in (Activations, Curvature, Metric):  # what they need has no default
+    _explain_class(_cls)
 _set_module(__name__)
 
 

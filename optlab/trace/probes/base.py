@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -106,6 +107,23 @@ def checked_count(name: str, value: Any, least: int = 1) -> int:
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
         raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}.")
     return int(value)
+
+
+def takes(f: Callable[..., Any], count: int) -> bool:
+    """Return whether a function may be called with so many arguments, as far as it tells.
+
+    Examples
+    --------
+    >>> takes(lambda: 0.5, 0), takes(lambda: 0.5, 1), takes(max, 1)
+    (True, False, True)
+    """
+    try:
+        inspect.signature(f).bind(*range(count))
+    except TypeError:
+        return False
+    except ValueError:  # of some functions in C nothing is known
+        pass
+    return True
 
 
 def _checked_steps(steps: Any) -> frozenset[int]:

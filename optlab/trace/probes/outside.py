@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from optlab.autograd.tensor.tensor import Tensor, raw
 from optlab.backend import events
 from optlab.backend.arrays import on_host
-from optlab.trace.probes.base import Probe, Run, Step, documented
+from optlab.trace.probes.base import Probe, Run, Step, documented, takes
 
 #: Statistics of activations, by their names.
 STATISTICS: dict[str, Callable[[np.ndarray], Any]] = {
@@ -165,6 +166,11 @@ class Metric(Probe):
             raise TypeError(
                 "Metric takes a name and a function: Metric('accuracy', lambda: ...); got "
                 f"{name!r} and {f!r}."
+            )
+        if not takes(f, 0):
+            raise TypeError(
+                f"the function of Metric({name!r}, f) is called without arguments; this one takes "
+                f"{inspect.signature(f)}. Write Metric({name!r}, lambda: ...)."
             )
         self.name, self.f = name, f
 

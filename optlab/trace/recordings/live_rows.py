@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any
 
@@ -30,6 +31,8 @@ class LiveRows:
         self.before: list[Any] = [None] * len(run.parts)
         #: Steps whose rows are not in the columns yet: number, and what `made` has returned.
         self.waiting: list[tuple[int, Any]] = []
+        #: The next step that is observed.
+        self.next: float = math.inf
 
     def copy_values(self) -> None:
         """Copy the parameters before a step that is observed."""

@@ -9,8 +9,10 @@ from typing import Any
 
 from optlab.backend import events
 from optlab.optimizer.step.records import whole_updates
+from optlab.trace.probes.rows import Values
+from optlab.trace.recordings.limits import WAITING_ELEMENTS, WAITING_STEPS
 from optlab.trace.recordings.plain_steps import PlainSteps
-from optlab.trace.recordings.recording import WAITING_ELEMENTS, WAITING_STEPS, Recording
+from optlab.trace.recordings.recording import Recording
 
 _WHOLE = attrgetter("whole")
 
@@ -68,10 +70,13 @@ class OptimizerRecording(Recording):
         if self._memory is not None:
             self.bytes = self._memory.__enter__()
         self.plain.skipped = self.optimizer.skipped
+        self.plain.live = self._only_live and self._short and self.every == 1
         events.call_rehearsed.subscribe(self._on_rehearsal, in_plans=True)
         if self.always:
             events.backward_finished.subscribe(self.on_backward)
             events.step_taken.subscribe(self._on_step)
+            if self._keeps_values():
+                events.step_shown.subscribe(self._on_shown)
         else:
             self._listen()
             self._listen_if_needed()
@@ -83,6 +88,7 @@ class OptimizerRecording(Recording):
             (events.backward_finished, self.on_backward),
             (events.backward_finished, self.plain.on_backward),
             (events.step_taken, self._on_step),
+            (events.step_shown, self._on_shown),
             (events.step_taken, self._on_update),
             (events.step_finished, self.plain.on_finished),
             (events.step_replayed, self.plain.on_replay),
@@ -140,7 +146,7 @@ class OptimizerRecording(Recording):
         elif what == "rests":
             if not self.busy:
                 self._tentative, self.busy = self._state(), True
-                self.plain.left = 0
+                self.plain.left, self.plain.live = 0, False
         else:
             if what == "undone":
                 self._restore(self._kept)
@@ -154,7 +160,7 @@ class OptimizerRecording(Recording):
 
     def _state(self) -> dict[str, Any]:
         own = ("_updates", "next_due", "next_live", "waiting_elements")
-        of_plain = ("leaf", "left", "loss", "skipped")
+        of_plain = ("leaf", "left", "live", "loss", "skipped")
         self.pending.settle()
         return {
             "own": {name: getattr(self, name) for name in own},
@@ -162,7 +168,7 @@ class OptimizerRecording(Recording):
             "taken": self.trace.steps_taken,
             "waiting": len(self.pending.steps),
             "before": [[x if x is None else x.copy() for x in r.before] for r in self.live_rows],
-            "rows": [len(r.waiting) for r in self.live_rows],
+            "rows": [(len(r.waiting), r.next) for r in self.live_rows],
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
@@ -175,8 +181,9 @@ class OptimizerRecording(Recording):
         del self.pending.steps[state["waiting"] :]
         for rows, before in zip(self.live_rows, state["before"], strict=True):
             rows.before = before
-        for rows, count in zip(self.live_rows, state["rows"], strict=True):
+        for rows, (count, following) in zip(self.live_rows, state["rows"], strict=True):
             del rows.waiting[count:]
+            rows.next = following
 
     # Events -------------------------------------------------------------------------------------
 
@@ -210,8 +217,9 @@ class OptimizerRecording(Recording):
             self.plain.skipped = skipped
             return
         pending = self.pending
-        if self._only_live and self._short and self.every == 1:
-            self._take_live(pending.first + len(pending.losses))
+        if self.plain.live:
+            self.plain.take()
+            self.take_live()
             return
         pending.count_steps()
         number = self.trace.steps_taken + 1
@@ -226,10 +234,10 @@ class OptimizerRecording(Recording):
             self._listen_if_needed()
             self._plan_ahead()
 
-    def _take_live(self, number: int) -> None:
-        """Take a step behind or before one whose arrays are observed, where nothing else is."""
-        plain, pending = self.plain, self.pending
-        plain.take()
+    def take_live(self) -> None:
+        """Observe the arrays after a step that was taken, or before the next one."""
+        pending = self.pending
+        number = pending.first + len(pending.losses) - 1
         if number == self.next_live:
             self._observe_live(number)
         if number + 1 == self.next_live:
@@ -239,7 +247,8 @@ class OptimizerRecording(Recording):
             pending.count_steps()
             self._after_short(number)
         else:
-            plain.left = max(0, min(self.next_live - 2 - number, WAITING_STEPS - 1 - waiting))
+            left = min(self.next_live - 2 - number, WAITING_STEPS - 1 - waiting)
+            self.plain.left = max(0, left)
 
     def _take_short(self, number: int) -> None:
         """Take a step with a loss, a rate and a time, and perhaps rows of arrays after it."""
@@ -288,14 +297,17 @@ class OptimizerRecording(Recording):
         if optimizer is self.innermost:
             self.given_gradients = optimizer.given_gradients
         for rows in self.live_rows:
-            if self.due[id(rows.probe)].is_due(number):
+            if rows.next == number:
                 rows.observe(number, self.given_gradients)
-        self.next_live = min([self.due[id(p)].next_after(number) for p in self.live])
+                rows.next = self.due[id(rows.probe)].next_after(number)
+        self.next_live = min([rows.next for rows in self.live_rows])
 
     def _on_step(self, optimizer: Any, updates: Any) -> None:
         if optimizer is not self.optimizer or self.busy:
             return
         trace, plain = self.trace, self.plain
+        if self.pending.shown is not None:
+            self.pending.settle()
         number = trace.steps_taken = trace.steps_taken + 1
         if self._keeps_all and len(updates) == self._count and all(map(_WHOLE, updates)):
             self._keep(number, updates)
@@ -324,6 +336,34 @@ class OptimizerRecording(Recording):
             pending.write()
         if pending.writer is not None:
             self._commit_if_due(number)
+
+    def _keeps_values(self) -> bool:
+        """Return whether one probe keeps each array of steps as it is, of one flat array."""
+        if not self._keeps_all or self._count != 1 or len(self.row_probes) != 1:
+            return False
+        probe = self.row_probes[0]
+        return (
+            isinstance(probe, Values)
+            and probe.keeps_everything
+            and not self.pending.changes_gradients
+        )
+
+    def _on_shown(self, optimizer: Any, shown: Any) -> None:
+        """Copy the arrays of a step; they are one row, so that few calls take it."""
+        if optimizer is not self.optimizer or self.busy:
+            return
+        plain, pending = self.plain, self.pending
+        rows = pending.shown
+        if rows is None or not rows.fits(shown):
+            rows = pending.show(shown)
+        rows.take()
+        plain.take()
+        if len(pending.losses) >= rows.most:
+            pending.write()
+            pending.settle()  # of a call that is rehearsed, nothing is written
+        if pending.writer is not None:
+            pending.count_steps()
+            self._commit_if_due(self.trace.steps_taken)
 
     def _rows(self, updates: Any) -> Any:
         # What a step left out must be read from the flat arrays now.

@@ -7,6 +7,7 @@ import math
 import time
 import weakref
 from collections.abc import Iterator, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from optlab.backend.memory.sizes import in_words
 from optlab.trace.columns import Column
 from optlab.trace.probes import Probe
 from optlab.trace.probes.rows import RowProbe, Values
+from optlab.trace.recordings.shown_rows import ShownRows
 from optlab.trace.records import Record
 
 _ARRAYS = {np.ndarray}
@@ -51,6 +53,9 @@ class PendingSteps:
         self.steps: list[Any] = []
         self.losses, self.rates, self.times = (arrays.array("d") for _ in range(3))
         self.first, self.started = 1, 0.0
+        #: The arrays of these successive steps, of a run that keeps everything; None if there are
+        #: none.
+        self.shown: ShownRows | None = None
         #: The bytes of the last step of each row probe.
         self.last_bytes: dict[str, int] = {}
         #: Row probes that have been stopped, as memory is full.
@@ -72,7 +77,7 @@ class PendingSteps:
             return
         for rows in self.live_rows:
             rows.write()
-        if self.losses and not self.steps:
+        if self.losses and not self.steps and (self.shown is None or self._write_shown()):
             self._write_plain()
         self.settle()
         if self.steps:
@@ -89,18 +94,56 @@ class PendingSteps:
     def settle(self) -> None:
         """Put the steps of which nothing else is kept behind the others."""
         self.count_steps()
-        if self.losses:
+        count = len(self.losses)
+        if count:
             scalars = zip(self.losses, self.rates, self.times, strict=True)
+            rows: Any = repeat(None)
+            probes: Any = ()
+            if self.shown is not None:
+                rows, probes = self.shown.as_updates(count), self.row_probes
             self.steps += [
-                (number, True, loss, rate, now - self.started, None, ())
-                for number, (loss, rate, now) in enumerate(scalars, self.first)
+                (number, True, loss, rate, now - self.started, updates, probes)
+                for (number, (loss, rate, now)), updates in zip(
+                    enumerate(scalars, self.first), rows, strict=False
+                )
             ]
             self._begin_anew()
+        self.shown = None
+
+    def show(self, shown: Any) -> ShownRows:
+        """Begin a table of the arrays of steps, behind those that wait."""
+        self.write()
+        self.settle()
+        trace = self.trace()
+        if trace is not None:
+            self.first = trace.steps_taken + 1
+        self.shown = rows = ShownRows(shown)
+        return rows
 
     def _begin_anew(self) -> None:
         self.first += len(self.losses)
         for one in (self.losses, self.rates, self.times):
             del one[:]
+
+    def _write_shown(self) -> bool:
+        """Write the arrays of steps that were shown; return whether there was place for them."""
+        rows, count, (probe,) = self.shown, len(self.losses), self.row_probes
+        clock = self.columns.get((f"steps of {probe.clock}", 0))
+        if rows is None or clock is not None or id(probe) in self.stopped:
+            return False
+        started = time.perf_counter()
+        before = len(self.columns["step", 0])
+        size = rows.table.itemsize * rows.table.shape[1]
+        for kind in rows.kinds:
+            if len(self.columns[kind, 0]) != before + (kind == "parameter"):
+                return False
+        if self.writer is None and self.held + size * count > self.limit:
+            return False
+        for kind, table in rows.of_kinds(count):
+            self.columns[kind, 0].extend(table)
+        self.count(probe, size, count)
+        self.records[probe.label].seconds += time.perf_counter() - started
+        return True
 
     def _write_plain(self) -> None:
         """Write the steps of which nothing else is kept."""

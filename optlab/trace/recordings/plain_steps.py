@@ -22,6 +22,9 @@ class Listens(Protocol):
     def on_finished(self, optimizer: Any) -> None:
         """Take a step."""
 
+    def take_live(self) -> None:
+        """Observe arrays after a step of which everything else is kept, or before the next one."""
+
 
 class _Nobody:
     """Takes events after the end of a recording."""
@@ -30,6 +33,9 @@ class _Nobody:
         """Do nothing."""
 
     def on_finished(self, optimizer: Any) -> None:
+        """Do nothing."""
+
+    def take_live(self) -> None:
         """Do nothing."""
 
 
@@ -46,6 +52,9 @@ class PlainSteps:
     ----------
     left : int or float
         So many of the next steps are plain; 0 hands every event on.
+    live : bool
+        Whether of others nothing but their arrays is observed: they are taken here, too, and the
+        listener is told by `take_live`.
     loss : float or None
         The loss of the backward passes since the last step.
     leaf : Leaf or None
@@ -56,11 +65,12 @@ class PlainSteps:
 
     __slots__ = (
         "_append_loss", "_append_rate", "_append_time", "_group", "_listener", "_optimizer",
-        "_reads_rate", "leaf", "left", "loss", "skipped",
+        "_reads_rate", "leaf", "left", "live", "loss", "skipped",
     )  # fmt: skip
 
     def __init__(self, optimizer: Any, pending: PendingSteps, listener: Listens) -> None:
         self.left: float = 0
+        self.live = False
         self.loss: float | None = None
         self.leaf: Any = None
         self.skipped = optimizer.skipped
@@ -74,7 +84,7 @@ class PlainSteps:
 
     def release(self) -> None:
         """Forget who takes the other events: a circle of references would keep the trace."""
-        self._listener, self.left = _NOBODY, 0
+        self._listener, self.left, self.live = _NOBODY, 0, False
 
     def rate(self) -> float:
         """Return the rate of the first group."""
@@ -93,7 +103,7 @@ class PlainSteps:
     def on_backward(self, value: Any, leaves: Sequence[Any]) -> None:
         """Take a backward pass."""
         if (
-            self.left
+            (self.left or self.live)
             and self.loss is None
             and leaves
             and leaves[0] is self.leaf
@@ -106,9 +116,23 @@ class PlainSteps:
 
     def on_finished(self, optimizer: Any) -> None:
         """Take a step."""
-        if self.left and optimizer is self._optimizer and optimizer.skipped == self.skipped:
-            self.left -= 1
-            self.take()
+        if (
+            (self.left or self.live)
+            and optimizer is self._optimizer
+            and optimizer.skipped == self.skipped
+        ):
+            loss, self.loss = self.loss, None  # as `take` does, without its call
+            self._append_loss(_NAN if loss is None else loss)
+            if self._reads_rate and optimizer.schedule is None:
+                rate = optimizer.settings["learning_rate"] * self._group.multiplier
+            else:
+                rate = self.rate()
+            self._append_rate(rate)
+            self._append_time(_clock())
+            if self.left:
+                self.left -= 1
+            else:
+                self._listener.take_live()
         else:
             self._listener.on_finished(optimizer)
 
@@ -117,7 +141,7 @@ class PlainSteps:
     ) -> None:
         """Take a backward pass and a step that a plan has replayed."""
         if (
-            self.left
+            (self.left or self.live)
             and optimizer is self._optimizer
             and leaves[0] is self.leaf
             and self.loss is None
@@ -127,10 +151,14 @@ class PlainSteps:
             and optimizer.schedule is None
             and self._reads_rate
         ):
-            self.left -= 1  # as `take` does, without its call
-            self._append_loss(value)
+            self._append_loss(value)  # as `take` does, without its call
             self._append_rate(optimizer.settings["learning_rate"] * self._group.multiplier)
             self._append_time(_clock())
+            if self.left:
+                self.left -= 1
+            else:
+                show()
+                self._listener.take_live()
             return
         self._listener.on_backward(value, leaves)
         show()

@@ -12,13 +12,10 @@ from optlab.backend.arrays import on_host
 from optlab.trace.columns import Column
 from optlab.trace.probes import Memory, Probe, Run, Step
 from optlab.trace.probes.rows import RowProbe
+from optlab.trace.recordings.limits import WAITING_ELEMENTS, WAITING_STEPS
 from optlab.trace.recordings.live_rows import LiveRows
 from optlab.trace.recordings.pending import PendingSteps
 from optlab.trace.records import Record
-
-#: Elements that waiting steps may keep alive, and the most steps that wait.
-WAITING_ELEMENTS = 20_000
-WAITING_STEPS = 512
 
 
 class Recording:
@@ -139,7 +136,9 @@ class Recording:
             return
         due = self.due
         if self.live:
-            self.next_live = min([due[id(p)].next_after(number - 1) for p in self.live])
+            for rows in self.live_rows:
+                rows.next = due[id(rows.probe)].next_after(number - 1)
+            self.next_live = min([rows.next for rows in self.live_rows])
             if number == self.next_live:
                 self.copy_values()
         # What is to be prepared is so after the step before.
@@ -150,7 +149,7 @@ class Recording:
     def copy_values(self) -> None:
         """Copy the parameters before the step that live rows are of."""
         for rows in self.live_rows:
-            if self.due[id(rows.probe)].is_due(int(self.next_live)):
+            if rows.next == self.next_live:
                 rows.copy_values()
 
     def take(

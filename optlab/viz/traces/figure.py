@@ -104,7 +104,7 @@ def _quantities(named: dict[str, Any], given: str | Sequence[str] | None) -> lis
 @layout.documented
 def influence(
     trace: Any,
-    step: int,
+    step: int | None = None,
     direction: Any = None,
     *,
     parameter: str | None = None,
@@ -117,7 +117,8 @@ def influence(
     Parameters
     ----------
     trace : Trace
-    step : int
+    step : int, optional
+        By default the last recorded one.
     direction : array, optional
         As for ``trace.influence``.
     parameter : str, optional
@@ -150,7 +151,7 @@ def influence(
 
 def influence_png(
     trace: Any,
-    step: int,
+    step: int | None = None,
     direction: Any = None,
     *,
     parameter: str | None = None,
@@ -170,7 +171,7 @@ _MOST_ELEMENTS = 8
 
 def _influence_view(
     trace: Any,
-    step: int,
+    step: int | None,
     direction: Any,
     parameter: str | None,
     note: str,
@@ -185,6 +186,7 @@ def _influence_view(
     chosen = next(iter(found)) if parameter is None else parameter
     if chosen not in found:
         raise ValueError(f"there is no parameter {chosen!r}; there is {', '.join(found)}.")
+    step = len(found[chosen])
     rows = found[chosen].reshape(step, -1)
     more = rows.shape[1] - _MOST_ELEMENTS
     if more > 0:
