@@ -117,9 +117,12 @@ class Draw {
   trace(x, y, stepped = false, closed = false) {
     const { pen, frame } = this;
     const cx = frame.left + frame.width / 2, cy = frame.top + frame.height / 2;
+    const { a: ax, b: bx } = this.x, { a: ay, b: by } = this.y;
+    // Paths of runs are typed arrays on plain axes: this is what every frame spends its time on.
+    const plain = x instanceof Float64Array && y instanceof Float64Array && !this.x.log && !this.y.log;
     let open = false, before = 0;
     for (let i = 0; i < x.length; i++) {
-      let px = pixelOf(this.x, x[i]), py = pixelOf(this.y, y[i]);
+      let px = plain ? ax + bx * x[i] : pixelOf(this.x, x[i]), py = plain ? ay + by * y[i] : pixelOf(this.y, y[i]);
       const size = Math.max(Math.abs(px - cx), Math.abs(py - cy));
       if (!(size < FAR)) {
         px = cx + (px - cx) * (FAR / size);
