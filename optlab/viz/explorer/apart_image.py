@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Literal
 
 import numpy as np
-from matplotlib.textpath import text_to_path
 
-from optlab.backend.text import encodable
 from optlab.viz.backends.matplotlib.draw import draw_png
-from optlab.viz.backends.matplotlib.image import PIXEL, font
+from optlab.viz.backends.matplotlib.image import width_of
 from optlab.viz.backends.scene import (
     Arrow,
     Axis,
@@ -57,22 +54,11 @@ def _box(x: float, y: float, width: float, height: float, color: str) -> Boxes:
     return Boxes([x], [y], [x + width], [y + height], [Fill(color, "")])
 
 
-@cache
-def _width_of(text: str, size: float, *, bold: bool = False) -> float:
-    """Return the width of a text in pixels, spaces at its ends included."""
-    kind = font(size, "bold" if bold else "normal")
-    wide, without = (
-        text_to_path.get_text_width_height_descent(encodable(one), kind, ismath=False)[0]
-        for one in (f"|{text}|", "||")
-    )
-    return float(wide - without) / PIXEL
-
-
 def _wrapped(text: str, size: float, width: float) -> list[str]:
     lines = [""]
     for word in text.split(" "):
         longer = f"{lines[-1]} {word}".strip()
-        if lines[-1] and _width_of(longer, size) > width:
+        if lines[-1] and width_of(longer, size) > width:
             lines.append(word)
         else:
             lines[-1] = longer
@@ -216,7 +202,7 @@ def _line_marks(step: _Step, left: int, width: int) -> list[Mark]:
     for row, note, position, tall in _plan(step, left, width):
         color = step.color(row.role)
         symbol = row.symbol.replace("^[", "^").replace("]", "")
-        after = left + 20 + _width_of(row.label, _NAME, bold=True)
+        after = left + 20 + width_of(row.label, _NAME, bold=True)
         marks += [
             Line([left, width - _MARGIN], [y, y], rule),
             _box(left, y + 9, 4, 16, color),
@@ -250,7 +236,7 @@ def _formula(step: _Step, row: Row, pieces: Sequence[Piece], middle: float, y: f
     plain = row.role == "position"
     ink = step.palette["quiet" if plain else "ink"]
     sizes = [_TEXT * (0.8 if one.raised else 1.0) for one in pieces]
-    widths = [_width_of(p.text, s, bold=p.bold) for p, s in zip(pieces, sizes, strict=True)]
+    widths = [width_of(p.text, s, bold=p.bold) for p, s in zip(pieces, sizes, strict=True)]
     x = middle - sum(widths) / 2
     marks: list[Mark] = [_box(x - 3, y - 9, sum(widths) + 6, 18, theme.PAPER)]
     for piece, size, wide in zip(pieces, sizes, widths, strict=True):
@@ -483,7 +469,7 @@ def _free_place(
 ) -> tuple[float, float, float]:  # fmt: skip
     """Return the middle of a name beside the end of its arrow, off arrows and other names."""
     width, height = view.width, view.height
-    wide, best = _width_of(text, 15.0, bold=True) + 6, (math.inf, 0.0, 0.0)
+    wide, best = width_of(text, 15.0, bold=True) + 6, (math.inf, 0.0, 0.0)
     for far in (12, 24, 38):
         for turn in np.arange(0, 2 * np.pi, np.pi / 6):
             x = float(end[0] + np.cos(turn) * (far + wide / 2))
