@@ -2,19 +2,21 @@
 
 A figure is a `Scene`: a page with texts, a legend, and panels of marks. `backends.plotly.draw`
 makes the interactive figure of it, and `backends.matplotlib.draw` the static image: they cannot
-differ. A canvas in a page that draws Python's data would get the same marks as JSON.
+differ. `drawMarks` of `browser/static/canvas.js` draws the same marks on a canvas in a page, where
+`browser/static/marks.js` makes them: `plain` returns them in its form, and the classes here say
+what each field means.
 
 Coordinates are those of the data, on a log axis too; sizes are in pixels. Texts are plain: a
 backend escapes what it would read as markup. `hover` and `tips` alone are in plotly's notation,
-since they are of no use to a static image. Colors are those of the page in use: a scene is drawn
-where it is made.
+since they are of no use to a static image, and a canvas has its own. Colors are those of the page
+in use: a scene is drawn where it is made.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -45,13 +47,14 @@ class Pen:
 
 @dataclass(frozen=True)
 class Marker:
-    """How a point is drawn; `name` is one that plotly and matplotlib share."""
+    """How a point is drawn; `name` is one that all backends know, `face` may be "none"."""
 
     name: str
     size: float
     face: str
     edge: str = ""
     edge_width: float = 0.0
+    opacity: float = 1.0
 
 
 def pen_of(style: Style, width: float = theme.LINE_WIDTH) -> Pen:
@@ -166,6 +169,7 @@ class Text:
     halo: bool = True
     ground: float = 0.0
     group: str = ""
+    opacity: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -214,8 +218,65 @@ class Bars:
 
 
 @dataclass(frozen=True)
+class Boxes:
+    """Rectangles between two opposite corners each.
+
+    Attributes
+    ----------
+    fills : sequence of Area
+        One for each, or one for all.
+    """
+
+    x0: Places
+    y0: Places
+    x1: Places
+    y1: Places
+    fills: Sequence[Fill]
+    edge: Pen | None = None
+    opacity: float = 1.0
+
+
+@dataclass(frozen=True)
+class Region:
+    """What closed outlines hold, with NaN between them: an outline within another is a hole."""
+
+    x: Places
+    y: Places
+    fill: Fill
+    edge: Pen | None = None
+    opacity: float = 1.0
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """A straight arrow between two points; the wider its pen, the larger its head.
+
+    Attributes
+    ----------
+    halo : bool
+        Whether what is below is covered along it.
+    """
+
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+    pen: Pen
+    halo: bool = True
+
+    @property
+    def head(self) -> tuple[float, float]:
+        """Length of its head and half its width, in pixels."""
+        more = max(0.0, self.pen.width - 2.2)
+        return 10 + 1.6 * more, 4 + 1.2 * more
+
+
+@dataclass(frozen=True)
 class Contour:
-    """A surface as bands of color between evenly spaced levels, with lines between them."""
+    """A surface as bands of color between evenly spaced levels, with lines between them.
+
+    Without colors, of any levels the lines alone.
+    """
 
     x: Floats
     y: Floats
@@ -238,6 +299,8 @@ class HeatMap:
         Evenly spaced from low to high.
     smooth : bool
         Whether colors between them are mixed.
+    blended : bool
+        Whether cells run into each other, as those of a surface do.
     """
 
     x: Places
@@ -249,9 +312,43 @@ class HeatMap:
     smooth: bool = False
     hover: str = ""
     tips: Any = ()
+    blended: bool = False
+    opacity: float = 1.0
 
 
-Mark = Line | Points | Text | Rule | Area | Band | Bars | Contour | HeatMap
+Mark = Line | Points | Text | Rule | Area | Band | Bars | Boxes | Region | Arrow | Contour | HeatMap
+
+_ELSEWHERE = ("hover", "tips", "data", "group")  # fields of plotly alone
+
+
+def plain(mark: Mark) -> dict[str, Any]:
+    """Return a mark as data of JSON, as the canvas of a page reads it.
+
+    The kind is the name of the class; what is not finite is None, and grids are flat, row by row.
+
+    Examples
+    --------
+    >>> plain(Rule("x", 2.0, Pen("#000000", 1.0)))["pen"]
+    {'color': '#000000', 'width': 1.0, 'dash': [], 'opacity': 1.0}
+    >>> plain(Line([0, math.nan], [1, 2], Pen("#000000")))["x"]
+    [0.0, None]
+    """
+    named = {one.name: getattr(mark, one.name) for one in fields(mark)}
+    found = {name: _plain(value) for name, value in named.items() if name not in _ELSEWHERE}
+    return {"kind": type(mark).__name__, **found}
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, np.ndarray):
+        return [_plain(one) for one in value.ravel().tolist()]
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, bool | str | None):
+        return value
+    number = float(value)
+    return number if math.isfinite(number) else None
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import textwrap
-from typing import Any
+from typing import Literal
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import PathPatch
-from matplotlib.path import Path
 
-from optlab.viz.backends.matplotlib.image import PIXEL, as_png, blank_figure, font, halo, marker_pen
+from optlab.viz.backends.matplotlib.draw import draw_png
+from optlab.viz.backends.matplotlib.image import width_of
+from optlab.viz.backends.scene import (
+    HIDDEN,
+    Axis,
+    Boxes,
+    Fill,
+    Line,
+    Mark,
+    Marker,
+    Panel,
+    Pen,
+    Points,
+    Region,
+    Rule,
+    Scene,
+    Text,
+)
 from optlab.viz.claims.view import DENSE, MAP_HEIGHT, MAP_WIDTH, ClaimView, Map
-from optlab.viz.style import theme
+from optlab.viz.style import layout, theme
 from optlab.viz.style.layout import text_width
 
 WIDTH = 760
@@ -32,26 +45,45 @@ def claim_png(view: ClaimView, scale: float = 1.0) -> bytes:
     scale : float
         Image pixels per pixel.
     """
+    return draw_png(claim_scene(view), scale)
+
+
+def claim_scene(view: ClaimView) -> Scene:
+    """Return the figure of a claim at its first position: map, chart, slider, and all texts."""
     lines = _wrapped(view.sentence, WIDTH - 30)
     notes = textwrap.wrap(view.note, 105)
     top = 28 + 28 * len(lines)
     height = top + 330 + 20 * len(notes)
-    figure = blank_figure(WIDTH, height)
+    one = view.maps[view.at]
+    texts: list[Mark] = []
     for row, pieces in enumerate(lines):
-        _write_line(figure, view, pieces, 20, 28 + 28 * row, height)
-    _write(figure, 20, top + 16, view.maps[view.at].title, 14, theme.QUIET, height)
-    _write(figure, 410, top + 16, view.measured, 14, theme.QUIET, height)
-    tall = _MAP * MAP_HEIGHT / MAP_WIDTH
-    _draw_map(_axes(figure, 20, top + 32, _MAP, tall, height), view, view.maps[view.at])
-    chart = _axes(figure, 410, top + 32, 310, 210, height)
-    _draw_chart(chart, view)
-    _draw_slider(_axes(figure, 410, top + 250, 310, 24, height), view)
-    _draw_stops(figure, view, top + 284, height)
-    _write(figure, 20, top + 262, view.question, 16, theme.INK, height, "bold")
-    _write(figure, 20, top + 284, view.setting, 14, theme.QUIET, height)
-    for row, text in enumerate(notes):
-        _write(figure, 20, top + 318 + 20 * row, text, 14, theme.QUIET, height)
-    return as_png(figure, scale)
+        texts += _sentence(view, pieces, 20, 28 + 28 * row)
+    texts += [
+        _text(20, top + 16, one.title, 14, theme.QUIET),
+        _text(410, top + 16, view.measured, 14, theme.QUIET),
+        _text(20, top + 262, view.question, 16, theme.INK, bold=True),
+        _text(20, top + 284, view.setting, 14, theme.QUIET),
+        *(_text(20, top + 318 + 20 * row, text, 14, theme.QUIET) for row, text in enumerate(notes)),
+        *(
+            Text(410 + 310 * view.places[i], top + 284, view.labels[i], theme.QUIET, 13, halo=False)
+            for i in view.majors
+        ),
+    ]
+    shown = [
+        (layout.Panel(20, top + 32, _MAP, _MAP * MAP_HEIGHT / MAP_WIDTH), _map(view, one)),
+        (layout.Panel(410, top + 32, 310, 210), _chart(view)),
+        (layout.Panel(410, top + 250, 310, 24), _slider(view)),
+        (
+            layout.Panel(0, 0, WIDTH, height),
+            _panel(Axis(0, WIDTH, shown=False), Axis(height, 0, shown=False), texts),
+        ),
+    ]
+    places, panels = zip(*shown, strict=True)
+    return Scene(layout.Page(WIDTH, height, places, (), 0.0, ()), "", "", panels)
+
+
+def _panel(x: Axis, y: Axis, marks: list[Mark]) -> Panel:
+    return Panel(x, y, marks, frame="none")
 
 
 def _wrapped(
@@ -75,145 +107,99 @@ def _color(view: ClaimView, who: int) -> str:
     return str(view.styles[who][theme.scheme()])
 
 
-def _write(
-    figure: Figure, x: float, y: float, text: str, size: float, color: str, height: float,
-    weight: str = "normal", across: str = "left",
-) -> Any:  # fmt: skip
-    return figure.text(
-        x / WIDTH, 1 - y / height, text, color=color, fontproperties=font(size, weight),
-        va="center_baseline", ha=across, parse_math=False,
-    )  # fmt: skip
+def _text(x: float, y: float, text: str, size: float, ink: str, *, bold: bool = False) -> Text:
+    return Text(x, y, text, ink, size, "left", bold=bold, halo=False)
 
 
-def _write_line(
-    figure: Figure,
-    view: ClaimView,
-    pieces: list[tuple[str, int | None]],
-    x: float,
-    y: float,
-    height: float,
-) -> None:
-    """Write pieces behind each other, each as wide as it is drawn."""
-    renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]
+def _sentence(
+    view: ClaimView, pieces: list[tuple[str, int | None]], x: float, y: float
+) -> list[Mark]:
+    """Return pieces behind each other, each as wide as it is drawn."""
     joined: list[tuple[str, int | None]] = []
     for text, who in pieces:
         if joined and joined[-1][1] == who:
             joined[-1] = (joined[-1][0] + text, who)
         else:
             joined.append((text, who))
+    marks: list[Mark] = []
     for text, who in joined:
         color = theme.INK if who is None else _color(view, who)
-        _write(figure, x, y, text, 21, color, height, "bold")
-        # Between two strokes: the width with the spaces at both ends.
-        x += _extent(figure, renderer, f"|{text}|") - _extent(figure, renderer, "||")
+        marks.append(_text(x, y, text, 21, color, bold=True))
+        x += width_of(text, 21, bold=True)
+    return marks
 
 
-def _extent(figure: Figure, renderer: Any, text: str) -> float:
-    """Return the width of bold text in pixels."""
-    sample = figure.text(0, 0, text, fontproperties=font(21, "bold"), parse_math=False)
-    wide = sample.get_window_extent(renderer).width
-    sample.remove()
-    return float(wide) * WIDTH / (figure.get_figwidth() * figure.dpi)
-
-
-def _axes(
-    figure: Figure, left: float, top: float, width: float, tall: float, height: float
-) -> Axes:
-    axes = figure.add_axes((left / WIDTH, 1 - (top + tall) / height, width / WIDTH, tall / height))
-    axes.set_facecolor(theme.PAPER)
-    axes.set_xticks([])
-    axes.set_yticks([])
-    for spine in axes.spines.values():
-        spine.set_visible(False)
-    return axes
-
-
-def _draw_map(axes: Axes, view: ClaimView, one: Map) -> None:
+def _map(view: ClaimView, one: Map) -> Panel:
     page = theme.scheme()
-    axes.set(xlim=(0, MAP_WIDTH), ylim=(MAP_HEIGHT, 0))
-    axes.set_facecolor(_GROUND[page])
+    ground = Fill(_GROUND[page], "")
+    marks: list[Mark] = [Boxes([0], [0], [MAP_WIDTH], [MAP_HEIGHT], [ground])]
+    gap = np.full((1, 2), np.nan)
     for outlines in one.regions:
         if outlines:
-            path = Path.make_compound_path(*[Path(line, closed=True) for line in outlines])
-            axes.add_patch(PathPatch(path, facecolor=_BAND[page], alpha=0.08, linewidth=0))
-            axes.add_patch(
-                PathPatch(path, fill=False, edgecolor=_LINE[page], linewidth=0.7 * PIXEL)
+            around = np.concatenate([part for line in outlines for part in (line, gap)])
+            edge = Pen(_LINE[page], 0.7)
+            marks.append(
+                Region(around[:, 0], around[:, 1], Fill(_BAND[page], ""), edge, opacity=0.08)
             )
     for number, (points, dots) in enumerate(zip(one.paths, one.dots, strict=True)):
-        color = _color(view, number)
-        thin = len(points) > DENSE
+        color, thin = _color(view, number), len(points) > DENSE
+        x, y = points.T
         if not thin:
-            axes.plot(*points.T, color=_GROUND[page], linewidth=5 * PIXEL, alpha=0.8)
-        width = (1 if thin else 2.2) * PIXEL
-        axes.plot(*points.T, color=color, linewidth=width, linestyle=_dash(view, number))
-        axes.plot(*dots.T, color=color, linestyle="none", marker="o", markersize=4.4 * PIXEL)
-    for minimum in one.minima:
-        axes.plot(*minimum, **marker_pen("star", 15, theme.INK, theme.PAPER, 1), zorder=4)
-    axes.plot(*one.start, **marker_pen("circle", 12, theme.PAPER, theme.INK, 2.4), zorder=4)
-    axes.annotate(
-        "start", one.start, (0, 13 * PIXEL), textcoords="offset points", ha="center", zorder=5,
-        color=theme.INK, fontproperties=font(14), path_effects=halo(), annotation_clip=False,
-    )  # fmt: skip
+            marks.append(Line(x, y, Pen(_GROUND[page], 5, opacity=0.8)))
+        marks.append(Line(x, y, Pen(color, 1 if thin else 2.2, _dash(view, number))))
+        marks.append(Points(dots[:, 0], dots[:, 1], Marker("circle", 4.4, color)))
+    star = Marker("star", 15, theme.INK, theme.PAPER, 1)
+    marks += [Points([x], [y], star) for x, y in one.minima]
+    x, y = one.start
+    marks += [
+        Points([x], [y], Marker("circle", 12, theme.PAPER, theme.INK, 2.4)),
+        Text(x, y, "start", theme.INK, 14, up="bottom", shift=(0, 10)),
+    ]
+    return _panel(Axis(0, MAP_WIDTH, shown=False), Axis(MAP_HEIGHT, 0, shown=False), marks)
 
 
-def _dash(view: ClaimView, who: int) -> Any:
-    dash = view.styles[who]["dash"]
-    return (0, tuple(length / 2.2 for length in dash)) if dash else "-"
+def _dash(view: ClaimView, who: int) -> tuple[float, ...]:
+    return tuple(view.styles[who]["dash"])
 
 
-def _draw_chart(axes: Axes, view: ClaimView) -> None:
-    axes.set(xlim=(0, 1), ylim=(view.low, view.high))
+def _chart(view: ClaimView) -> Panel:
+    low, high = view.low, view.high
     if view.logarithmic:
-        axes.set_yscale("log")
-    axes.minorticks_off()
-    places = [value for value, _ in view.ticks if view.low <= value <= view.high]
-    texts = [text for value, text in view.ticks if view.low <= value <= view.high]
-    axes.set_yticks(places, texts)
-    axes.tick_params(axis="y", which="both", length=0)
-    for tick in axes.get_yticklabels():
-        tick.set(fontproperties=font(13), color=theme.QUIET)
-    axes.grid(axis="y", color=theme.RULE, linewidth=PIXEL)
-    axes.set_axisbelow(True)
+        low, high = float(np.log10(low)), float(np.log10(high))
+    marks: list[Mark] = []
+    for value, text in view.ticks:
+        if view.low <= value <= view.high:
+            marks.append(Rule("y", value, Pen(theme.RULE, 1), below=True))
+            marks.append(
+                Text(0.0, value, text, theme.QUIET, 13, "right", shift=(-10, 0), halo=False)
+            )
     at = view.places[view.at]
-    axes.axvline(at, color=theme.INK, linewidth=1.4 * PIXEL, clip_on=False)
+    marks.append(Rule("x", at, Pen(theme.INK, 1.4)))
     order = sorted(range(len(view.names)), key=lambda i: -np.nan_to_num(view.values[i, view.at]))
+    labels: list[Mark] = []
     for rank, i in enumerate(order):
-        color = _color(view, i)
-        axes.plot(
-            view.places,
-            view.values[i],
-            color=color,
-            linewidth=2.6 * PIXEL,
-            linestyle=_dash(view, i),
-        )
-        value = view.values[i, view.at]
+        color, value = _color(view, i), float(view.values[i, view.at])
+        marks.append(Line(view.places, view.values[i], Pen(color, 2.6, _dash(view, i))))
         if not np.isfinite(value):
             continue
-        pen = marker_pen(view.styles[i]["marker"], 14, color, theme.PAPER, 1.5)
-        axes.plot([at], [value], zorder=4, clip_on=False, **pen)
+        marker = Marker(view.styles[i]["marker"], 14, color, theme.PAPER, 1.5)
+        marks.append(Points([at], [value], marker, clip=False))
         above = rank == 0 and len(order) > 1
         shift = ((-12, 26) if above else (12, -26)) if at > 0.3 else (12, 26 - 52 * rank)
-        axes.annotate(
-            f"{view.names[i]}\n{view.value_text(i, view.at)}", (at, value),
-            (shift[0] * PIXEL, shift[1] * PIXEL), textcoords="offset points", zorder=5,
-            ha="right" if shift[0] < 0 else "left", va="center", color=color,
-            fontproperties=font(15, "bold"), path_effects=halo(4), annotation_clip=False,
-        )  # fmt: skip
+        said = f"{view.names[i]}\n{view.value_text(i, view.at)}"
+        across: Literal["left", "right"] = "right" if shift[0] < 0 else "left"
+        labels.append(Text(at, value, said, color, 15, across, shift=shift, bold=True))
+    scale: Literal["linear", "log"] = "log" if view.logarithmic else "linear"
+    return _panel(HIDDEN, Axis(low, high, scale, shown=False), marks + labels)
 
 
-def _draw_slider(axes: Axes, view: ClaimView) -> None:
+def _slider(view: ClaimView) -> Panel:
     at = view.places[view.at]
-    axes.set(xlim=(0, 1), ylim=(-1, 1))
-    for low, high, color in ((0, 1, theme.FRAME), (0, at, theme.INK)):
-        axes.plot(
-            [low, high], [0, 0], color=color, linewidth=6 * PIXEL, solid_capstyle="round",
-            clip_on=False,
-        )  # fmt: skip
-    knob = marker_pen("circle", 22, theme.PAPER, theme.INK, 4)
-    axes.plot([at], [0], clip_on=False, zorder=4, **knob)
-
-
-def _draw_stops(figure: Figure, view: ClaimView, y: float, height: float) -> None:
-    for i in view.majors:
-        x = 410 + 310 * view.places[i]
-        _write(figure, x, y, view.labels[i], 13, theme.QUIET, height, across="center")
+    marks: list[Mark] = []
+    for high, color in ((1.0, theme.FRAME), (at, theme.INK)):
+        marks.append(Line([0.0, high], [0.0, 0.0], Pen(color, 6), clip=False))
+        round_ends = Marker("circle", 6, color)
+        marks.append(Points([0.0, high], [0.0, 0.0], round_ends, clip=False))
+    knob = Marker("circle", 22, theme.PAPER, theme.INK, 4)
+    marks.append(Points([at], [0.0], knob, clip=False))
+    return _panel(HIDDEN, Axis(-1.0, 1.0, shown=False), marks)

@@ -157,10 +157,13 @@ class Area:
         One of Okabe and Ito's hues. Neighbors also differ in lightness, to be distinct in print.
     pattern : str
         Hatching for readers who see no hues: a name that plotly and matplotlib share, or "".
+    ink : str
+        The color of the hatching; "" for a pale one of the page.
     """
 
     color: str
     pattern: str
+    ink: str = ""
 
 
 MEMORY: Final = {

@@ -17,7 +17,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LinearSegmentedColormap, ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Rectangle
+from matplotlib.patches import FancyArrowPatch, PathPatch, Rectangle
+from matplotlib.path import Path
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from optlab.backend.text import encodable
@@ -32,9 +33,11 @@ from optlab.viz.backends.matplotlib.image import (
 )
 from optlab.viz.backends.scene import (
     Area,
+    Arrow,
     Axis,
     Band,
     Bars,
+    Boxes,
     Contour,
     Fill,
     HeatMap,
@@ -44,6 +47,7 @@ from optlab.viz.backends.scene import (
     Panel,
     Pen,
     Points,
+    Region,
     Rule,
     Scene,
     Text,
@@ -242,11 +246,13 @@ def _line(pen: Pen) -> dict[str, Any]:
 
 def _marker(marker: Marker) -> dict[str, Any]:
     edge = marker.edge or "none"
-    return marker_pen(marker.name, marker.size, marker.face, edge, marker.edge_width)
+    look = marker_pen(marker.name, marker.size, marker.face, edge, marker.edge_width)
+    return look if marker.opacity == 1 else look | {"alpha": marker.opacity}
 
 
 def _fill(fill: Fill, edge: Pen | None = None) -> dict[str, Any]:
-    look: dict[str, Any] = {"facecolor": fill.color, "linewidth": 0, "edgecolor": (theme.INK, 0.35)}
+    ink: Any = fill.ink or (theme.INK, 0.35)
+    look: dict[str, Any] = {"facecolor": fill.color, "linewidth": 0, "edgecolor": ink}
     if edge is not None:
         look |= {"edgecolor": edge.color, "linewidth": edge.width * PIXEL}
     return look | {"hatch": _HATCHES[fill.pattern]}
@@ -274,6 +280,7 @@ def _(mark: Points, axes: Axes, order: float) -> None:
     pen = _marker(mark.marker)
     if len(mark.faces):
         look = {"marker": pen["marker"], "s": pen["markersize"] ** 2, "linewidths": 0}
+        look |= {"alpha": mark.marker.opacity}
         axes.scatter(x, y, c=list(mark.faces), clip_on=mark.clip, zorder=order, **look)
     else:
         axes.plot(x, y, linestyle="none", clip_on=mark.clip, zorder=order, **pen)
@@ -296,7 +303,7 @@ def _(mark: Text, axes: Axes, order: float) -> None:
     _annotate(
         axes, mark.text, (mark.x, mark.y), mark.shift, mark.size, ha=mark.across, va=up,
         color=mark.ink, weight="bold" if mark.bold else "normal", rotation=mark.angle,
-        rotation_mode="anchor", zorder=order, **options,
+        rotation_mode="anchor", zorder=order, alpha=mark.opacity, **options,
     )  # fmt: skip
 
 
@@ -330,10 +337,49 @@ def _(mark: Bars, axes: Axes, order: float) -> None:
 
 
 @_draw.register
+def _(mark: Boxes, axes: Axes, order: float) -> None:
+    fills = mark.fills if len(mark.fills) > 1 else [*mark.fills] * len(mark.x0)
+    for x0, y0, x1, y1, fill in zip(mark.x0, mark.y0, mark.x1, mark.y1, fills, strict=True):
+        look = _fill(fill, mark.edge) | {"alpha": mark.opacity}
+        axes.add_patch(Rectangle((x0, y0), x1 - x0, y1 - y0, zorder=order, **look))
+
+
+@_draw.register
+def _(mark: Region, axes: Axes, order: float) -> None:
+    outline = np.stack([np.asarray(mark.x, float), np.asarray(mark.y, float)], axis=1)
+    pieces = np.split(outline, np.flatnonzero(np.isnan(outline).any(axis=1)))
+    pieces = [piece[~np.isnan(piece).any(axis=1)] for piece in pieces]
+    closed = [Path([*piece, piece[0]], closed=True) for piece in pieces if len(piece) > 2]
+    if closed:
+        path = Path.make_compound_path(*closed)
+        axes.add_patch(PathPatch(path, alpha=mark.opacity, zorder=order, **_fill(mark.fill)))
+        if mark.edge is not None:
+            edge = _line(mark.edge)
+            look = {"edgecolor": edge["color"], "linewidth": edge["linewidth"]}
+            look |= {"linestyle": edge["linestyle"], "alpha": edge["alpha"]}
+            axes.add_patch(PathPatch(path, fill=False, zorder=order, **look))
+
+
+@_draw.register
+def _(mark: Arrow, axes: Axes, order: float) -> None:
+    long, half = (size * PIXEL for size in mark.head)
+    shape = f"simple,head_length={long},head_width={2 * half},tail_width={mark.pen.width * PIXEL}"
+    options: dict[str, Any] = {"path_effects": halo(2.8)} if mark.halo else {}
+    axes.add_patch(
+        FancyArrowPatch(
+            (mark.x0, mark.y0), (mark.x1, mark.y1), arrowstyle=shape, shrinkA=0, shrinkB=0,
+            mutation_scale=1, linewidth=0, color=mark.pen.color, alpha=mark.pen.opacity,
+            zorder=order, **options,
+        )
+    )  # fmt: skip
+
+
+@_draw.register
 def _(mark: Contour, axes: Axes, order: float) -> None:
     surface = (mark.x, mark.y, mark.height)
     shared: dict[str, Any] = {"levels": mark.levels, "zorder": order}
-    axes.contourf(*surface, colors=mark.colors, extend="both", **shared)
+    if len(mark.colors):
+        axes.contourf(*surface, colors=mark.colors, extend="both", **shared)
     pen: dict[str, Any] = {"colors": mark.pen.color, "linewidths": mark.pen.width * PIXEL}
     axes.contour(*surface, linestyles="solid", **pen, **shared)
 
@@ -345,7 +391,8 @@ def _(mark: HeatMap, axes: Axes, order: float) -> None:
         colors = LinearSegmentedColormap.from_list("", list(mark.colors), N=_SHADES)
     axes.imshow(
         mark.values, cmap=colors, vmin=mark.low, vmax=mark.high, origin="lower", aspect="auto",
-        extent=(*_edges(mark.x), *_edges(mark.y)), interpolation="nearest", zorder=order,
+        extent=(*_edges(mark.x), *_edges(mark.y)), zorder=order, alpha=mark.opacity,
+        interpolation="bilinear" if mark.blended else "nearest",
     )  # fmt: skip
 
 

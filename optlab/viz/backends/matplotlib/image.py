@@ -14,9 +14,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, fontManager
 from matplotlib.patheffects import withStroke
+from matplotlib.textpath import text_to_path
 from numpy.typing import NDArray
 from PIL import Image
 
+from optlab.backend.text import encodable
 from optlab.viz.style import theme
 
 DOTS_PER_INCH = 100
@@ -56,6 +58,24 @@ def font(size: float, weight: str = "normal", family: str = "") -> FontPropertie
     family = family or _family()
     file = _font_file(family, weight)
     return FontProperties(family=family, size=size * PIXEL, weight=weight, fname=file)
+
+
+@cache
+def width_of(text: str, size: float, *, bold: bool = False) -> float:
+    """Return the width of a text in pixels, spaces at its ends included.
+
+    Examples
+    --------
+    >>> width_of("ab ", 12) > width_of("ab", 12) > 0
+    True
+    """
+    kind = font(size, "bold" if bold else "normal")
+    # Between two strokes: the width with the spaces at both ends.
+    wide, without = (
+        text_to_path.get_text_width_height_descent(encodable(one), kind, ismath=False)[0]
+        for one in (f"|{text}|", "||")
+    )
+    return float(wide - without) / PIXEL
 
 
 def marker_pen(name: str, size: float, face: str, edge: str, edge_width: float) -> dict[str, Any]:

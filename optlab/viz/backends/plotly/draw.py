@@ -11,9 +11,11 @@ import plotly.graph_objects as go
 
 from optlab.viz.backends.scene import (
     Area,
+    Arrow,
     Axis,
     Band,
     Bars,
+    Boxes,
     Contour,
     Fill,
     HeatMap,
@@ -23,6 +25,7 @@ from optlab.viz.backends.scene import (
     Panel,
     Pen,
     Points,
+    Region,
     Rule,
     Scene,
     Text,
@@ -67,6 +70,8 @@ def draw(scene: Scene) -> go.Figure:
                 names = {"xaxis": x_name, "yaxis": y_name}
                 if kind == "annotations":
                     names = {"xref": x_name, "yref": y_name}
+                    if one["showarrow"]:
+                        names |= {"axref": x_name, "ayref": y_name}
                 elif kind == "shapes":
                     names = {"xref": x_name, "yref": y_name}
                     names["yref" if one["x0"] == one["x1"] else "xref"] += " domain"
@@ -266,8 +271,9 @@ def _line(pen: Pen) -> dict[str, Any]:
 
 
 def _marker(marker: Marker) -> dict[str, Any]:
-    edge = {"color": marker.edge or marker.face, "width": marker.edge_width}
-    return {"symbol": marker.name, "size": marker.size, "color": marker.face, "line": edge}
+    face = "rgba(0, 0, 0, 0)" if marker.face == "none" else marker.face
+    edge = {"color": marker.edge or face, "width": marker.edge_width}
+    return {"symbol": marker.name, "size": marker.size, "color": face, "line": edge}
 
 
 def _font(color: str, size: float = theme.FONT_TEXT, halo: bool = True) -> dict[str, Any]:
@@ -328,9 +334,11 @@ def _(mark: Points, panel: Panel) -> list[tuple[str, dict[str, Any]]]:
     if mark.marker is None:
         more["marker"] = {"opacity": 0, "size": 2}
     else:
-        more["marker"] = _marker(mark.marker) | {"opacity": 1}
+        opacity = mark.marker.opacity
+        more["marker"] = _marker(mark.marker) | {"opacity": opacity}
         if mark.seen is not None:
-            more["marker"]["opacity"] = mark.seen.astype(np.uint8)
+            shown = mark.seen.astype(np.uint8)
+            more["marker"]["opacity"] = shown if opacity == 1 else opacity * shown
         if len(mark.faces):
             more["marker"]["color"] = list(mark.faces)
     if mark.data:
@@ -353,7 +361,7 @@ def _(mark: Text, panel: Panel) -> list[tuple[str, dict[str, Any]]]:
         text = text + blanks if mark.across == "right" else blanks + text
         points = Points([mark.x], [mark.y], None, group=mark.group, clip=False)
         options = {"mode": "text", "text": [text], "textposition": f"{down} {right}"}
-        return [_scatter(points, textfont=font, **options)]
+        return [_scatter(points, textfont=font, opacity=mark.opacity, **options)]
     box = {"bgcolor": theme.with_opacity(theme.PAPER, mark.ground)} if mark.ground else {}
     log = panel.y.scale == "log"  # annotations alone are in powers of ten there
     return [(
@@ -362,7 +370,7 @@ def _(mark: Text, panel: Panel) -> list[tuple[str, dict[str, Any]]]:
             "x": mark.x, "y": math.log10(mark.y) if log else mark.y, "text": text, "font": font,
             "showarrow": False, "xanchor": mark.across, "yanchor": mark.up, "xshift": mark.shift[0],
             "yshift": mark.shift[1], "textangle": -mark.angle, "borderpad": int(bool(box)),
-            "align": mark.across, **box,
+            "align": mark.across, "opacity": mark.opacity, **box,
         },
     )]  # fmt: skip
 
@@ -396,10 +404,48 @@ def _(mark: Band, panel: Panel) -> list[tuple[str, dict[str, Any]]]:
     )]  # fmt: skip
 
 
+@_drawn.register
+def _(mark: Boxes, panel: Panel) -> list[tuple[str, dict[str, Any]]]:
+    fills = mark.fills if len(mark.fills) > 1 else [*mark.fills] * len(mark.x0)
+    found = []
+    for x0, y0, x1, y1, fill in zip(mark.x0, mark.y0, mark.x1, mark.y1, fills, strict=True):
+        x, y = np.array([x0, x1, x1, x0, x0]), np.array([y0, y0, y1, y1, y0])
+        found += _drawn(Region(x, y, fill, mark.edge, mark.opacity), panel)
+    return found
+
+
+@_drawn.register
+def _(mark: Region, panel: Panel) -> list[tuple[str, dict[str, Any]]]:
+    outline = Line(mark.x, mark.y, mark.edge or Pen(mark.fill.color, 0))
+    return [_scatter(
+        outline, mode="lines", line=_line(outline.pen), fill="toself", hoverinfo="skip",
+        fillcolor=_clear(mark.fill.color, mark.opacity), fillpattern=_pattern(mark.fill),
+    )]  # fmt: skip
+
+
+def _clear(color: str, opacity: float) -> str:
+    return color if opacity == 1 else theme.with_opacity(color, opacity)
+
+
+@_drawn.register
+def _(mark: Arrow, panel: Panel) -> list[tuple[str, dict[str, Any]]]:
+    pens = [mark.pen]
+    if mark.halo:
+        pens.insert(0, Pen(theme.PAPER, mark.pen.width + 2.8, opacity=mark.pen.opacity))
+    return [(
+        "annotations",
+        {
+            "x": mark.x1, "y": mark.y1, "ax": mark.x0, "ay": mark.y0, "text": "",
+            "showarrow": True, "arrowhead": 2, "arrowwidth": pen.width, "arrowcolor": pen.color,
+            "arrowsize": max(0.3, mark.head[1] / (2 * pen.width)), "opacity": pen.opacity,
+        },
+    ) for pen in pens]  # fmt: skip
+
+
 def _pattern(fill: Fill) -> dict[str, Any]:
     return {
         "shape": fill.pattern,
-        "fgcolor": theme.with_opacity(theme.INK, 0.35),
+        "fgcolor": fill.ink or theme.with_opacity(theme.INK, 0.35),
         "bgcolor": fill.color,
         "size": 7,
         "solidity": 0.18,
@@ -423,6 +469,8 @@ def _(mark: Bars, panel: Panel) -> list[tuple[str, dict[str, Any]]]:
 
 @_drawn.register
 def _(mark: Contour, panel: Panel) -> list[tuple[str, dict[str, Any]]]:
+    if not len(mark.colors):
+        return [_contour_line(mark, float(level)) for level in mark.levels]
     last = len(mark.colors) - 1
     contours = {
         "start": 1000 * float(mark.levels[0]),
@@ -442,6 +490,18 @@ def _(mark: Contour, panel: Panel) -> list[tuple[str, dict[str, Any]]]:
     )]  # fmt: skip
 
 
+def _contour_line(mark: Contour, level: float) -> tuple[str, dict[str, Any]]:
+    only = {"type": "constraint", "operation": "=", "value": level}
+    return (
+        "data",
+        {
+            "type": "contour", "x": _short(mark.x), "y": _short(mark.y), "z": _short(mark.height),
+            "autocontour": False, "contours": only, "showscale": False, "hoverinfo": "skip",
+            "line": _line(mark.pen), "showlegend": False,
+        },
+    )  # fmt: skip
+
+
 @_drawn.register
 def _(mark: HeatMap, panel: Panel) -> list[tuple[str, dict[str, Any]]]:
     count = len(mark.colors)
@@ -458,6 +518,7 @@ def _(mark: HeatMap, panel: Panel) -> list[tuple[str, dict[str, Any]]]:
         {
             "type": "heatmap", "x": _short(mark.x), "y": _short(mark.y),
             "z": values.astype(np.uint8) if values.dtype.kind in "iu" else _short(values),
-            "zmin": mark.low, "zmax": mark.high, "colorscale": scale, "showscale": False, **hover,
+            "zmin": mark.low, "zmax": mark.high, "colorscale": scale, "showscale": False,
+            "zsmooth": "best" if mark.blended else False, "opacity": mark.opacity, **hover,
         },
     )]  # fmt: skip

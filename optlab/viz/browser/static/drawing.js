@@ -1,4 +1,4 @@
-// Drawing shared by map and series: canvases, markers, arrows, text, ticks.
+// Canvases, the outlines of markers, ticks, and places for labels: what the makers of marks share.
 
 export const FONTS = '"Inter", "Helvetica Neue", Arial, "Liberation Sans", "DejaVu Sans", sans-serif';
 
@@ -33,110 +33,51 @@ export function clearCanvas(pen) {
 /** @type {Record<string, number[]>} */
 const POLYGONS = { "triangle-up": [3, -90], "triangle-down": [3, 90], diamond: [4, -90], square: [4, -45], pentagon: [5, -90], hexagon: [6, 0] };
 
-/** @param {any} pen a canvas context, or what records its calls
+/** Add the outline of a marker to the path.
+ * @param {any} pen a canvas context, or what records its calls
  * @param {string} marker
  * @param {number} x
  * @param {number} y
  * @param {number} size */
-export function markerPath(pen, marker, x, y, size) {
+export function markerOutline(pen, marker, x, y, size) {
   const r = size / 2;
-  pen.beginPath();
+  let first = true;
+  const to = (/** @type {number} */ px, /** @type {number} */ py) => {
+    if (first) pen.moveTo(px, py);
+    else pen.lineTo(px, py);
+    first = false;
+  };
   if (marker === "circle") {
+    pen.moveTo(x + r, y);
     pen.arc(x, y, r, 0, 2 * Math.PI);
   } else if (marker === "star") {
     for (let i = 0; i < 10; i++) {
       const radius = i % 2 ? r * 0.42 : r * 1.15;
       const angle = ((i * 36 - 90) * Math.PI) / 180;
-      pen.lineTo(x + radius * Math.cos(angle), y + radius * Math.sin(angle));
+      to(x + radius * Math.cos(angle), y + radius * Math.sin(angle));
     }
     pen.closePath();
+  } else if (marker === "x-thin") {
+    for (const side of [1, -1]) {
+      pen.moveTo(x - r, y - side * r);
+      pen.lineTo(x + r, y + side * r);
+    }
   } else if (marker === "cross" || marker === "x") {
     const turn = marker === "x" ? Math.PI / 4 : 0;
     const w = r * 0.4;
     for (const [a, b] of [[-w, -r], [w, -r], [w, -w], [r, -w], [r, w], [w, w], [w, r], [-w, r], [-w, w], [-r, w], [-r, -w], [-w, -w]]) {
-      pen.lineTo(x + a * Math.cos(turn) - b * Math.sin(turn), y + a * Math.sin(turn) + b * Math.cos(turn));
+      to(x + a * Math.cos(turn) - b * Math.sin(turn), y + a * Math.sin(turn) + b * Math.cos(turn));
     }
     pen.closePath();
   } else {
-    const [corners, first] = POLYGONS[marker] || POLYGONS.diamond;
+    const [corners, turned] = POLYGONS[marker] || POLYGONS.diamond;
     const radius = r * (corners === 3 ? 1.25 : 1.15);
     for (let i = 0; i < corners; i++) {
-      const angle = ((first + (i * 360) / corners) * Math.PI) / 180;
-      pen.lineTo(x + radius * Math.cos(angle), y + radius * Math.sin(angle));
+      const angle = ((turned + (i * 360) / corners) * Math.PI) / 180;
+      to(x + radius * Math.cos(angle), y + radius * Math.sin(angle));
     }
     pen.closePath();
   }
-}
-
-/** @param {CanvasRenderingContext2D} pen
- * @param {string} marker
- * @param {number} x
- * @param {number} y
- * @param {number} size
- * @param {string} fill
- * @param {string} [edge]
- * @param {number} [edgeWidth] */
-export function drawMarker(pen, marker, x, y, size, fill, edge, edgeWidth = 1.5) {
-  pen.setLineDash([]);
-  markerPath(pen, marker, x, y, size);
-  pen.fillStyle = fill;
-  pen.fill();
-  if (edge) {
-    pen.strokeStyle = edge;
-    pen.lineWidth = edgeWidth;
-    pen.stroke();
-  }
-}
-
-/** @param {CanvasRenderingContext2D} pen
- * @param {number} x0
- * @param {number} y0
- * @param {number} x1
- * @param {number} y1
- * @param {string} color
- * @param {string} halo
- * @param {number} [thick] */
-export function drawArrow(pen, x0, y0, x1, y1, color, halo, thick = 2.2) {
-  const length = Math.hypot(x1 - x0, y1 - y0);
-  if (length < 2) return;
-  const ux = (x1 - x0) / length, uy = (y1 - y0) / length;
-  const wide = 4 + 1.2 * Math.max(0, thick - 2.2);
-  const head = Math.min(10 + 1.6 * (thick - 2.2), length);
-  pen.setLineDash([]);
-  for (const { style, width, grow } of [{ style: halo, width: thick + 2.8, grow: 2 }, { style: color, width: thick, grow: 0 }]) {
-    pen.strokeStyle = pen.fillStyle = style;
-    pen.lineWidth = width;
-    pen.beginPath();
-    pen.moveTo(x0, y0);
-    pen.lineTo(x1 - ux * head * 0.7, y1 - uy * head * 0.7);
-    pen.stroke();
-    pen.beginPath();
-    pen.moveTo(x1 + ux * grow, y1 + uy * grow);
-    pen.lineTo(x1 - ux * (head + grow) - uy * (wide + grow), y1 - uy * (head + grow) + ux * (wide + grow));
-    pen.lineTo(x1 - ux * (head + grow) + uy * (wide + grow), y1 - uy * (head + grow) - ux * (wide + grow));
-    pen.closePath();
-    pen.fill();
-  }
-}
-
-/** @param {CanvasRenderingContext2D} pen
- * @param {string} text
- * @param {number} x
- * @param {number} y
- * @param {{color: string, halo?: string, size?: number, weight?: string, align?: CanvasTextAlign, baseline?: CanvasTextBaseline}} options */
-export function drawText(pen, text, x, y, options) {
-  const { color, halo, size = 12, weight = "", align = "left", baseline = "middle" } = options;
-  pen.font = `${weight} ${size}px ${FONTS}`;
-  pen.textAlign = align;
-  pen.textBaseline = baseline;
-  if (halo) {
-    pen.setLineDash([]);
-    pen.strokeStyle = halo;
-    pen.lineWidth = 3.5;
-    pen.strokeText(text, x, y);
-  }
-  pen.fillStyle = color;
-  pen.fillText(text, x, y);
 }
 
 /** About `most` round numbers between low and high.
@@ -172,22 +113,16 @@ export function isFar({ box }, x, y, mark) {
   return Math.hypot(nx - x, ny - y) >= mark + 11;
 }
 
-/** A thin line from a point to its label, where the label had to go far away from it.
- * @param {CanvasRenderingContext2D} pen
+/** A thin line from a point to its label, where the label had to go far away from it: its ends.
  * @param {{box: number[]}} spot what `placeLabel` has found
  * @param {number} x
  * @param {number} y
- * @param {string} color
- * @param {number} [mark] the radius of what is drawn at the point */
-export function drawLeader(pen, spot, x, y, color, mark = 9) {
-  if (!isFar(spot, x, y, mark)) return;
+ * @param {number} [mark] the radius of what is drawn at the point
+ * @returns {{x: number[], y: number[]} | null} */
+export function leaderOf(spot, x, y, mark = 9) {
+  if (!isFar(spot, x, y, mark)) return null;
   const ends = nearestOf(spot.box, x, y), far = Math.hypot(ends[0] - x, ends[1] - y);
-  pen.strokeStyle = color;
-  pen.lineWidth = 1.2;
-  pen.beginPath();
-  pen.moveTo(x + ((ends[0] - x) * mark) / far, y + ((ends[1] - y) * mark) / far);
-  pen.lineTo(ends[0], ends[1]);
-  pen.stroke();
+  return { x: [x + ((ends[0] - x) * mark) / far, ends[0]], y: [y + ((ends[1] - y) * mark) / far, ends[1]] };
 }
 
 /** Points along a path in pixels, from which labels keep away; null breaks the path.

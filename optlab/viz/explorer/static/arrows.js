@@ -1,8 +1,12 @@
 // The picture of a step: its arrows over the part of the map around it, and for a function of one
 // variable the curve with its tangent.
 
-import { FONTS, between, clearCanvas, drawArrow, drawLeader, drawMarker, drawText, fitCanvas, isFar, placeLabel } from "../../browser/static/drawing.js";
+import { drawMarks } from "../../browser/static/canvas.js";
+import { FONTS, between, clearCanvas, fitCanvas, isFar, leaderOf, placeLabel } from "../../browser/static/drawing.js";
+import { leaderMarks, lineMark, pointMark, textMark } from "../../browser/static/marks.js";
 import { numberText } from "./numbers.js";
+
+/** @typedef {import("../../browser/static/marks.js").Mark} Mark */
 
 /** An arrow in pixels.
  * @typedef {{line: string, text: string, color: string, from: number[], to: number[], thick: number, dotted?: boolean, small?: boolean}} Arrow */
@@ -113,25 +117,18 @@ export class ArrowPicture {
     return arrows;
   }
 
-  /** @param {CanvasRenderingContext2D} pen
-   * @param {Arrow} arrow */
-  drawOne(pen, { line, color, from, to, thick, dotted }) {
+  /** The marks of an arrow; a dotted one has no head.
+   * @param {Arrow} arrow
+   * @returns {Mark[]} */
+  arrowMarks({ line, color, from, to, thick, dotted }) {
     const { palette } = this.explorer;
-    const hovered = this.hovered === line;
-    pen.globalAlpha = this.hovered && !hovered ? 0.18 : 1;
-    if (dotted) {
-      for (const [style, width] of /** @type {[string, number][]} */ ([[palette.mapHigh, 5], [color, hovered ? 3.6 : 2.6]])) {
-        pen.strokeStyle = style;
-        pen.lineWidth = width;
-        pen.setLineDash(style === color ? [2.5, 4.5] : []);
-        pen.beginPath();
-        pen.moveTo(from[0], from[1]);
-        pen.lineTo(to[0], to[1]);
-        pen.stroke();
-      }
-      pen.setLineDash([]);
-    } else drawArrow(pen, from[0], from[1], to[0], to[1], color, palette.mapHigh, hovered ? thick + 2.4 : thick);
-    pen.globalAlpha = 1;
+    const hovered = this.hovered === line, opacity = this.hovered && !hovered ? 0.18 : 1;
+    if (!dotted) return [{ kind: "Arrow", x0: from[0], y0: from[1], x1: to[0], y1: to[1], pen: { color, width: hovered ? thick + 2.4 : thick, opacity } }];
+    const ends = [[from[0], to[0]], [from[1], to[1]]];
+    return [
+      lineMark(ends[0], ends[1], { color: palette.mapHigh, width: 5, opacity }),
+      lineMark(ends[0], ends[1], { color, width: hovered ? 3.6 : 2.6, dash: [2.5, 4.5], opacity }),
+    ];
   }
 
   /** The step with its arrows, over the map.
@@ -143,113 +140,119 @@ export class ArrowPicture {
     clearCanvas(pen);
     const size = 15 * state.text_size;
     const title = `${selected.entry.name}, step ${step}`;
-    drawText(pen, title, 14, size * 1.1, { color: palette.ink, halo: palette.mapHigh, size, weight: "bold" });
+    drawMarks(pen, map.pixels, [textMark(14, size * 1.1, title, { ink: palette.ink, halo: true, size, bold: true, across: "left" })]);
     const { run } = selected;
     if (!run || !run.path || run.last < 1) return;
     const from = map.place(run, run.path, step - 1), to = map.place(run, run.path, step);
     if (!from || !to) return;
+    pen.font = `bold ${size}px ${FONTS}`;
     /** @type {number[][]} */
     const taken = [[0, 0, 28 + pen.measureText(title).width, size * 2.2]];
-    if (map.curve) this.drawOnCurve(pen, map, from, to, size, taken);
-    else this.drawOnPlane(pen, map, from, to, size, taken);
+    drawMarks(pen, map.frame, this.pastMarks(map));
+    const marks = map.curve ? this.curveMarks(pen, map, from, to, size, taken) : this.planeMarks(pen, map, from, to, size, taken);
+    drawMarks(pen, map.pixels, marks);
   }
 
-  /** @param {CanvasRenderingContext2D} pen
+  /** The steps before this one, in coordinates of the map.
+   * @param {any} map
+   * @returns {Mark[]} */
+  pastMarks(map) {
+    const { explorer, step } = this;
+    const { palette, selected } = explorer;
+    const { x, y, steps, places } = map.outline(selected.run);
+    let count = steps.findIndex((/** @type {number} */ k) => k >= step);
+    if (count < 0) count = steps.length;
+    const recent = map.curve ? 0 : steps.findIndex((/** @type {number} */ k) => k >= step - 1 - RECENT);
+    /** @type {Mark[]} */
+    const marks = [];
+    // The last steps lead to this one; of a long run around it the others are behind them.
+    for (const [first, end, alpha] of map.curve ? [] : [[0, recent + 1, 0.16], [recent, count, 0.6]]) marks.push(lineMark(x.subarray(first, end), y.subarray(first, end), { color: selected.color, width: 2, opacity: this.hovered ? alpha / 2.4 : alpha }));
+    const seen = Uint8Array.from(steps, (/** @type {number} */ k, /** @type {number} */ i) => Number(i >= recent && Number.isInteger(k) && k < step - 1 && places[i] && map.inside(places[i])));
+    const opacity = this.hovered && !map.curve ? 0.25 : 0.6;
+    marks.push({ kind: "Points", x, y, seen, marker: { name: "circle", size: 7, face: selected.color, edge: palette.mapHigh, edge_width: 1, opacity } });
+    return marks;
+  }
+
+  /** @param {CanvasRenderingContext2D} pen that measures
    * @param {any} map
    * @param {number[]} from
    * @param {number[]} to
    * @param {number} size
-   * @param {number[][]} taken */
-  drawOnPlane(pen, map, from, to, size, taken) {
+   * @param {number[][]} taken
+   * @returns {Mark[]} in pixels */
+  planeMarks(pen, map, from, to, size, taken) {
     const { explorer, step } = this;
     const { palette, selected } = explorer;
-    const { run } = selected;
-    const outline = map.outline(run);
-    const places = outline.places.filter((/** @type {any} */ _, /** @type {number} */ i) => outline.steps[i] < step);
-    const recent = outline.steps.findIndex((/** @type {number} */ k) => k >= step - 1 - RECENT);
-    pen.strokeStyle = selected.color;
-    pen.lineWidth = 2;
-    // The last steps lead to this one; of a long run around it the others are behind them.
-    for (const [piece, alpha] of [[places.slice(0, recent + 1), 0.16], [places.slice(recent), 0.6]]) {
-      const path = new Path2D();
-      map.trace(path, piece, piece.length);
-      pen.globalAlpha = this.hovered ? alpha / 2.4 : alpha;
-      pen.stroke(path);
-    }
-    outline.places.forEach((/** @type {number[] | null} */ place, /** @type {number} */ i) => {
-      if (place && i >= recent && Number.isInteger(outline.steps[i]) && outline.steps[i] < step - 1 && map.inside(place)) drawMarker(pen, "circle", place[0], place[1], 7, selected.color, palette.mapHigh, 1);
-    });
-    pen.globalAlpha = 1;
+    const { places, steps } = map.outline(selected.run);
+    const recent = places.filter((/** @type {any} */ _, /** @type {number} */ i) => steps[i] < step && steps[i] >= step - 1 - RECENT);
     const arrows = this.arrows(map, from);
     const found = this.lines();
     const jump = found && found.lines.find((/** @type {any} */ { row }) => row.role === "wrapper" && row.arrow);
     const fast = arrows.length ? arrows[arrows.length - 1].to : to;
     if (jump) arrows.push({ line: jump.label, text: jump.label, color: this.colorOf("wrapper"), from: fast, to, thick: 3.4 });
-    for (const arrow of arrows) {
+    const marks = arrows.flatMap((arrow) => {
       // The head touches the dot in which the step ends, and does not lie under it.
       const ends = Math.hypot(arrow.to[0] - to[0], arrow.to[1] - to[1]) < 2;
       const length = Math.hypot(arrow.to[0] - arrow.from[0], arrow.to[1] - arrow.from[1]);
       const keep = ends && length > 20 ? 1 - 9 / length : 1;
-      this.drawOne(pen, { ...arrow, to: [0, 1].map((i) => arrow.from[i] + (arrow.to[i] - arrow.from[i]) * keep) });
-    }
-    if (jump) drawMarker(pen, "circle", fast[0], fast[1], 9, palette.paper, selected.color, 2);
-    drawMarker(pen, "circle", from[0], from[1], 13, palette.paper, selected.color, 3);
-    drawMarker(pen, selected.style.marker, to[0], to[1], 15, selected.color, palette.paper, 1.5);
+      return this.arrowMarks({ ...arrow, to: [0, 1].map((i) => arrow.from[i] + (arrow.to[i] - arrow.from[i]) * keep) });
+    });
+    if (jump) marks.push(pointMark(fast[0], fast[1], "circle", 9, palette.paper, selected.color, 2));
+    marks.push(pointMark(from[0], from[1], "circle", 13, palette.paper, selected.color, 3));
+    marks.push(pointMark(to[0], to[1], selected.style.marker, 15, selected.color, palette.paper));
     for (const [x, y] of [from, to]) taken.push([x - 9, y - 9, x + 9, y + 9]);
-    this.drawAverage(pen, map, size, taken);
-    const note = "update: true length";
-    pen.font = `${size * 0.92}px ${FONTS}`;
-    pen.fillStyle = palette.mapHigh;
-    pen.globalAlpha = 0.85;
-    pen.beginPath();
-    pen.roundRect(8, map.height - size * 1.8, 12 + pen.measureText(note).width, size * 1.6, 4);
-    pen.fill();
-    pen.globalAlpha = 1;
-    drawText(pen, note, 14, map.height - size, { color: palette.quiet, halo: palette.mapHigh, size: size * 0.92 });
-    taken.push([0, map.height - size * 2, 22 + pen.measureText(note).width, map.height]);
+    marks.push(...this.averageMarks(pen, map, size, taken));
+    const note = "update: true length", small = size * 0.92;
+    pen.font = `${small}px ${FONTS}`;
+    const wide = pen.measureText(note).width;
+    marks.push(textMark(14, map.height - size, note, { ink: palette.quiet, size: small, across: "left", ground: 0.85 }));
+    taken.push([0, map.height - size * 2, 22 + wide, map.height]);
     const along = arrows.flatMap(({ from: [x, y], to: end }) => Array.from({ length: 16 }, (_, k) => [x + ((end[0] - x) * k) / 15, y + ((end[1] - y) * k) / 15]));
-    along.push(...between(places.slice(recent)));
-    this.labels(pen, map, arrows, size, taken, along);
-    this.label(pen, map, `step ${step - 1}`, from, palette.quiet, size * 0.95, "", taken, along);
+    along.push(...between(recent));
+    marks.push(...this.labels(pen, map, arrows, size, taken, along));
+    marks.push(...this.label(pen, map, `step ${step - 1}`, from, palette.quiet, size * 0.95, "", taken, along));
+    return marks;
   }
 
   /** Averaged weights, which the optimizer does not move to.
-   * @param {CanvasRenderingContext2D} pen
+   * @param {CanvasRenderingContext2D} pen that measures
    * @param {any} map
    * @param {number} size
-   * @param {number[][]} taken */
-  drawAverage(pen, map, size, taken) {
+   * @param {number[][]} taken
+   * @returns {Mark[]} */
+  averageMarks(pen, map, size, taken) {
     const { explorer, step } = this;
     const { run } = explorer.selected;
     const [name, rows] = Object.entries({ ...run.slots, ...run.terms }).find(([key]) => key === "average" || key === "slow") || [];
-    if (!rows) return;
+    if (!rows) return [];
     const place = map.place(run, rows, step - 1);
-    if (!place || !map.inside(place)) return;
-    drawMarker(pen, "diamond", place[0], place[1], 13, this.colorOf("wrapper"), explorer.palette.paper, 1.5);
+    if (!place || !map.inside(place)) return [];
+    const color = this.colorOf("wrapper");
     taken.push([place[0] - 8, place[1] - 8, place[0] + 8, place[1] + 8]);
-    this.label(pen, map, name === "slow" ? "slow weights" : "average", place, this.colorOf("wrapper"), size, "bold", taken, []);
+    return [pointMark(place[0], place[1], "diamond", 13, color, explorer.palette.paper), ...this.label(pen, map, name === "slow" ? "slow weights" : "average", place, color, size, "bold", taken, [])];
   }
 
-  /** @param {CanvasRenderingContext2D} pen
+  /** @param {CanvasRenderingContext2D} pen that measures
    * @param {any} map
    * @param {Arrow[]} arrows
    * @param {number} size
    * @param {number[][]} taken
-   * @param {number[][]} along */
+   * @param {number[][]} along
+   * @returns {Mark[]} */
   labels(pen, map, arrows, size, taken, along) {
-    for (const arrow of [...arrows].sort((a, b) => Number(Boolean(a.small)) - Number(Boolean(b.small)))) {
-      if (!arrow.text) continue;
+    return [...arrows].sort((a, b) => Number(Boolean(a.small)) - Number(Boolean(b.small))).flatMap((arrow) => {
+      if (!arrow.text) return [];
       const { from: [x, y], to: end } = arrow;
       // A dotted part is named at its middle, an arrow at its head.
       const at = arrow.small ? [x + 0.62 * (end[0] - x), y + 0.62 * (end[1] - y)] : end;
-      if (arrow.small && Math.hypot(end[0] - x, end[1] - y) < 2.5 * size) continue;
-      pen.globalAlpha = this.hovered && this.hovered !== arrow.line ? 0.3 : 1;
-      this.label(pen, map, arrow.text, [Math.max(8, Math.min(map.width - 8, at[0])), Math.max(8, Math.min(map.height - 8, at[1]))], arrow.color, arrow.small ? size * 0.95 : size, arrow.small ? "" : "bold", taken, along);
-    }
-    pen.globalAlpha = 1;
+      if (arrow.small && Math.hypot(end[0] - x, end[1] - y) < 2.5 * size) return [];
+      const opacity = this.hovered && this.hovered !== arrow.line ? 0.3 : 1;
+      return this.label(pen, map, arrow.text, [Math.max(8, Math.min(map.width - 8, at[0])), Math.max(8, Math.min(map.height - 8, at[1]))], arrow.color, arrow.small ? size * 0.95 : size, arrow.small ? "" : "bold", taken, along, opacity);
+    });
   }
 
-  /** @param {CanvasRenderingContext2D} pen
+  /** A text where there is room for it; none where there is not.
+   * @param {CanvasRenderingContext2D} pen that measures
    * @param {any} map
    * @param {string} text
    * @param {number[]} at
@@ -257,30 +260,32 @@ export class ArrowPicture {
    * @param {number} size
    * @param {string} weight
    * @param {number[][]} taken
-   * @param {number[][]} along */
-  label(pen, map, text, at, color, size, weight, taken, along) {
+   * @param {number[][]} along
+   * @param {number} [opacity]
+   * @returns {Mark[]} */
+  label(pen, map, text, at, color, size, weight, taken, along, opacity = 1) {
     const wide = weight ? size * 1.08 : size; // bold text is wider than what is measured
     const spots = [11, 20, 32].map((distance) => {
       const spot = placeLabel(pen, text, at[0], at[1], wide, map.width, map.height, [...taken], distance, [...along, ...along, ...along]);
       return { ...spot, cost: spot.cost + 0.25 * distance };
     });
     const spot = spots.reduce((best, one) => (one.cost < best.cost ? one : best));
-    if (spot.cost >= 1000 || (!weight && spot.cost > 90)) return; // no place for it: its line names it
-    if (!weight && isFar(spot, at[0], at[1], 9)) return;
+    if (spot.cost >= 1000 || (!weight && spot.cost > 90)) return []; // no place for it: its line names it
+    if (!weight && isFar(spot, at[0], at[1], 9)) return [];
     taken.push(spot.box);
-    if (weight) drawLeader(pen, spot, at[0], at[1], color, 5);
-    drawText(pen, text, spot.cx, spot.cy, { color, halo: this.explorer.palette.mapHigh, size, weight, align: "center" });
+    return [...leaderMarks(weight ? leaderOf(spot, at[0], at[1], 5) : null, color, opacity), textMark(spot.cx, spot.cy, text, { ink: color, halo: true, size, bold: Boolean(weight), opacity })];
   }
 
   /** A function of one variable: its tangent, the step at its true length, and below the curve the
    * arrows in units of the gradient.
-   * @param {CanvasRenderingContext2D} pen
+   * @param {CanvasRenderingContext2D} pen that measures
    * @param {any} map
    * @param {number[]} from
    * @param {number[]} to
    * @param {number} size
-   * @param {number[][]} taken */
-  drawOnCurve(pen, map, from, to, size, taken) {
+   * @param {number[][]} taken
+   * @returns {Mark[]} in pixels */
+  curveMarks(pen, map, from, to, size, taken) {
     const { explorer, step } = this;
     const { palette, selected } = explorer;
     const { run } = selected;
@@ -289,22 +294,9 @@ export class ArrowPicture {
     const tilt = (-slope * (map.height / (y1 - y0))) / (map.width / (x1 - x0)); // pixels down for one right
     const run1 = 0.3 * map.width / Math.hypot(1, tilt);
     const [a, b] = [-1, 1].map((side) => [from[0] + side * run1, from[1] + side * run1 * tilt]);
-    const line = (/** @type {number[]} */ start, /** @type {number[]} */ end, /** @type {string} */ color, /** @type {number} */ width, /** @type {number[]} */ dash) => {
-      pen.strokeStyle = color;
-      pen.lineWidth = width;
-      pen.setLineDash(dash);
-      pen.beginPath();
-      pen.moveTo(start[0], start[1]);
-      pen.lineTo(end[0], end[1]);
-      pen.stroke();
-      pen.setLineDash([]);
-    };
-    pen.globalAlpha = 0.6;
-    for (let k = 0; k < step - 1; k++) {
-      const place = map.place(run, run.path, k);
-      if (place && map.inside(place)) drawMarker(pen, "circle", place[0], place[1], 7, selected.color, palette.mapHigh, 1);
-    }
-    pen.globalAlpha = 1;
+    /** @type {Mark[]} */
+    const marks = [];
+    const line = (/** @type {number[]} */ start, /** @type {number[]} */ end, /** @type {string} */ color, /** @type {number} */ width, /** @type {number[]} */ dash) => marks.push(lineMark([start[0], end[0]], [start[1], end[1]], { color, width, dash }));
     line(a, b, palette.quiet, 2, [7, 5]);
     const arrows = this.arrows(map, from).filter((one) => !one.small || one.dotted);
     const floor = map.height - 2.6 * size;
@@ -317,15 +309,15 @@ export class ArrowPicture {
     const jump = found && found.lines.find((/** @type {any} */ { row }) => row.role === "wrapper" && row.arrow);
     const reached = update ? update.to : [to[0], from[1]];
     line([reached[0], from[1]], [reached[0], jump ? from[1] : to[1]], selected.color, 1.6, [3, 3]);
-    if (update) this.drawOne(pen, { ...update, to: [reached[0], from[1]] });
+    if (update) marks.push(...this.arrowMarks({ ...update, to: [reached[0], from[1]] }));
     const above = from[1] - 1.1 * size; // the way back does not cover the way there
     if (jump) {
       line([reached[0], from[1]], [reached[0], above], this.colorOf("wrapper"), 1.6, [3, 3]);
-      this.drawOne(pen, { line: jump.label, text: jump.label, color: this.colorOf("wrapper"), from: [reached[0], above], to: [to[0], above], thick: 3.4 });
+      marks.push(...this.arrowMarks({ line: jump.label, text: jump.label, color: this.colorOf("wrapper"), from: [reached[0], above], to: [to[0], above], thick: 3.4 }));
       line([to[0], above], to, this.colorOf("wrapper"), 1.6, [3, 3]);
     }
-    drawMarker(pen, "circle", from[0], from[1], 13, palette.paper, selected.color, 3);
-    drawMarker(pen, selected.style.marker, to[0], to[1], 15, selected.color, palette.paper, 1.5);
+    marks.push(pointMark(from[0], from[1], "circle", 13, palette.paper, selected.color, 3));
+    marks.push(pointMark(to[0], to[1], selected.style.marker, 15, selected.color, palette.paper));
     for (const [x, y] of [from, to]) taken.push([x - 9, y - 9, x + 9, y + 9]);
     const along = [a, b].flatMap((end) => Array.from({ length: 14 }, (_, k) => [from[0] + ((end[0] - from[0]) * k) / 13, from[1] + ((end[1] - from[1]) * k) / 13]));
     for (const [px, y] of map.curvePoints(x0, x1, 60)) along.push([map.x(px), map.y(y)]);
@@ -336,7 +328,7 @@ export class ArrowPicture {
       const own = parts.filter((one) => one.line === label);
       for (const one of own) {
         const shift = one.small && !one.dotted ? 0.55 * size : one.dotted ? 0.55 * size : 0;
-        this.drawOne(pen, { ...one, from: [one.from[0], y + shift], to: [one.to[0], y + shift] });
+        marks.push(...this.arrowMarks({ ...one, from: [one.from[0], y + shift], to: [one.to[0], y + shift] }));
       }
       const whole = own.find((one) => !one.small);
       if (!whole) return;
@@ -349,14 +341,13 @@ export class ArrowPicture {
       const left = right ? fits[0] : !fits[1];
       const over = !fits[left ? 0 : 1];
       const x = over ? Math.max(4, Math.min(map.width - wide + 6, Math.min(...ends))) : left ? Math.min(...ends) - 10 : Math.max(...ends) + 10;
-      pen.globalAlpha = this.hovered && this.hovered !== label ? 0.3 : 1;
-      drawText(pen, label, x, over ? y - 0.85 * size : y, { color: whole.color, halo: palette.mapHigh, size, weight: "bold", align: left && !over ? "right" : "left" });
-      pen.globalAlpha = 1;
+      marks.push(textMark(x, over ? y - 0.85 * size : y, label, { ink: whole.color, halo: true, size, bold: true, across: left && !over ? "right" : "left", opacity: this.hovered && this.hovered !== label ? 0.3 : 1 }));
     });
     taken.push([0, floor - rows.length * 2 * size, map.width, map.height]);
-    if (update) this.label(pen, map, "update", [(from[0] + reached[0]) / 2, from[1]], update.color, size, "bold", taken, along);
-    if (jump) this.label(pen, map, jump.label, [(to[0] + reached[0]) / 2, above], this.colorOf("wrapper"), size, "bold", taken, along);
-    this.label(pen, map, `tangent: slope ${numberText(slope)}`, slope * (b[1] - a[1]) && b[1] < a[1] ? b : a, palette.quiet, size * 0.95, "", taken, along);
-    this.label(pen, map, `step ${step - 1}`, from, palette.quiet, size * 0.95, "", taken, along);
+    if (update) marks.push(...this.label(pen, map, "update", [(from[0] + reached[0]) / 2, from[1]], update.color, size, "bold", taken, along));
+    if (jump) marks.push(...this.label(pen, map, jump.label, [(to[0] + reached[0]) / 2, above], this.colorOf("wrapper"), size, "bold", taken, along));
+    marks.push(...this.label(pen, map, `tangent: slope ${numberText(slope)}`, slope * (b[1] - a[1]) && b[1] < a[1] ? b : a, palette.quiet, size * 0.95, "", taken, along));
+    marks.push(...this.label(pen, map, `step ${step - 1}`, from, palette.quiet, size * 0.95, "", taken, along));
+    return marks;
   }
 }

@@ -1,10 +1,11 @@
 // Basins of attraction: the map is painted by the minimum that the chosen optimizer reaches from each
 // start. The starts run in short pieces, so that the page stays alive.
 
-import { fitCanvas } from "../../browser/static/drawing.js";
 import { make } from "../../browser/static/elements.js";
-import { hatching, localShape } from "./field.js";
+import { localShape } from "./field.js";
 import { numberText } from "./numbers.js";
+
+/** @typedef {import("../../browser/static/marks.js").Mark} Mark */
 
 const UNDERWAY = -1, DIVERGED = -2;
 const COLUMNS = 132, PIECE = 9, REST = 160; // starts along x; milliseconds a piece; of rest before it begins
@@ -232,38 +233,40 @@ export class BasinsPanel {
     this.note.textContent = `${basin.length.toLocaleString("en")} starts at rate ${numberText(this.explorer.selected.rate, 6)}, each painted by the minimum that it reaches.`;
   }
 
-  /** @param {CanvasRenderingContext2D} pen */
-  drawGround(pen) {
-    const { map, palette } = this.explorer;
-    if (!this.painted || this.wanted() !== this.key) return;
-    const { basin, columns, rows } = this.painted;
-    const image = document.createElement("canvas");
-    const mask = document.createElement("canvas");
-    for (const one of [image, mask]) [one.width, one.height] = [columns, rows];
-    const pens = [image, mask].map((one) => /** @type {CanvasRenderingContext2D} */ (one.getContext("2d")));
-    const [paint, away] = pens.map((one) => one.createImageData(columns, rows));
-    const colors = this.painted.minima.map((/** @type {any} */ _, /** @type {number} */ k) => [1, 3, 5].map((at) => parseInt(this.color(k).slice(at, at + 2), 16)));
-    for (let i = 0; i < basin.length; i++) {
-      if (basin[i] === DIVERGED) away.data[4 * i + 3] = 255;
-      if (basin[i] >= 0) paint.data.set([...colors[basin[i]], 255], 4 * i);
+  /** Each start in the color of its minimum; hatched where the run diverges.
+   * @returns {Mark[]} */
+  groundMarks() {
+    const { map, palette, theme, state } = this.explorer;
+    if (!this.painted || this.wanted() !== this.key) return [];
+    const { basin, minima, columns, rows } = this.painted;
+    const [x0, x1, y0, y1] = map.box, wide = (x1 - x0) / columns;
+    // A row of cells has no height of its own: the starts of one variable are there twice.
+    const tall = state.start.length === 1 ? 2 : rows, step = (y1 - y0) / tall;
+    const x = Float64Array.from({ length: columns }, (_, i) => x0 + (i + 0.5) * wide);
+    const y = Float64Array.from({ length: tall }, (_, j) => y1 - (j + 0.5) * step);
+    const values = Float64Array.from({ length: columns * tall }, (_, i) => {
+      const k = basin[i % basin.length];
+      return k < 0 ? NaN : k;
+    });
+    const colors = minima.map((/** @type {any} */ _, /** @type {number} */ k) => this.color(k));
+    /** @type {Mark[]} */
+    const marks = [];
+    if (colors.length) marks.push({ kind: "HeatMap", x, y, values, low: -0.5, high: colors.length - 0.5, colors, opacity: theme === "dark" ? 0.42 : 0.36 });
+    // Neighbors in a row are one box: its hatching goes on.
+    const [left, low, right, high] = [[], [], [], []].map((all) => /** @type {number[]} */ (all));
+    for (let at = 0; at < values.length; at++) {
+      if (basin[at % basin.length] !== DIVERGED) continue;
+      const i = at % columns, top = y1 - Math.floor(at / columns) * step;
+      if (i && basin[(at - 1) % basin.length] === DIVERGED) right[right.length - 1] = x0 + (i + 1) * wide;
+      else {
+        left.push(x0 + i * wide);
+        right.push(x0 + (i + 1) * wide);
+        high.push(top);
+        low.push(top - step);
+      }
     }
-    pens[0].putImageData(paint, 0, 0);
-    pens[1].putImageData(away, 0, 0);
-    pen.save();
-    pen.imageSmoothingEnabled = false;
-    pen.globalAlpha = this.explorer.theme === "dark" ? 0.42 : 0.36;
-    pen.drawImage(image, 0, 0, map.width, map.height);
-    pen.globalAlpha = 1;
-    const hatch = document.createElement("canvas");
-    const ratio = window.devicePixelRatio || 1;
-    const over = fitCanvas(hatch, map.width, map.height);
-    over.fillStyle = hatching(over, palette.frame, 9);
-    over.fillRect(0, 0, map.width, map.height);
-    over.globalCompositeOperation = "destination-in";
-    over.imageSmoothingEnabled = false;
-    over.drawImage(mask, 0, 0, map.width, map.height);
-    pen.drawImage(hatch, 0, 0, hatch.width, hatch.height, 0, 0, hatch.width / ratio, hatch.height / ratio);
-    pen.restore();
+    marks.push({ kind: "Boxes", x0: left, y0: low, x1: right, y1: high, fills: [{ color: "none", pattern: "/", ink: palette.frame }] });
+    return marks;
   }
 
   cancel() {

@@ -7,6 +7,8 @@ import { CurvaturePanel } from "./curvature.js";
 import { ModesPanel } from "./modes.js";
 import { RatesPanel } from "./rates.js";
 
+/** @typedef {import("../../browser/static/marks.js").Mark} Mark */
+
 /** @type {[string, string, string][]} */
 const KINDS = [
   ["basins", "basins", "which minimum each start reaches"], ["curvature", "curvature", "the quadratic around a point"],
@@ -64,14 +66,16 @@ export class Beside {
     if (this.panel && this.panel.drawCursor) this.panel.drawCursor();
   }
 
-  /** @param {CanvasRenderingContext2D} pen */
-  drawGround(pen) {
-    if (this.panel && this.panel.drawGround) this.panel.drawGround(pen);
+  /** What the panel puts on the ground of the map.
+   * @returns {Mark[]} */
+  groundMarks() {
+    return this.panel && this.panel.groundMarks ? this.panel.groundMarks() : [];
   }
 
-  /** @param {CanvasRenderingContext2D} pen */
-  drawOnMap(pen) {
-    if (this.panel && this.panel.drawOnMap) this.panel.drawOnMap(pen);
+  /** What the panel puts on the map, in pixels.
+   * @returns {Mark[]} */
+  mapMarks() {
+    return this.panel && this.panel.mapMarks ? this.panel.mapMarks() : [];
   }
 
   stop() {

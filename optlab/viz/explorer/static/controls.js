@@ -1,7 +1,9 @@
 // The controls below the plots: play and scrub, and a row with two sliders for each optimizer.
 
-import { clearCanvas, drawMarker, fitCanvas } from "../../browser/static/drawing.js";
+import { drawMarks } from "../../browser/static/canvas.js";
+import { clearCanvas, fitCanvas } from "../../browser/static/drawing.js";
 import { fill, make, makeButton, put, showPlaying } from "../../browser/static/elements.js";
+import { lineMark, pixelFrame, pointMark } from "../../browser/static/marks.js";
 import { NotchSlider } from "./notches.js";
 import { fillAdd, paidSaid } from "./adding.js";
 import { numberText } from "./numbers.js";
@@ -172,14 +174,8 @@ export class Controls {
   drawSample(canvas, one) {
     const pen = fitCanvas(canvas, 46, 18);
     clearCanvas(pen);
-    pen.strokeStyle = one.color;
-    pen.lineWidth = 2.8;
-    pen.setLineDash(one.style.dash);
-    pen.beginPath();
-    pen.moveTo(1, 9);
-    pen.lineTo(45, 9);
-    pen.stroke();
-    drawMarker(pen, one.style.marker, 23, 9, 14, one.color, this.explorer.palette.paper);
+    const { paper } = this.explorer.palette;
+    drawMarks(pen, pixelFrame(46, 18, paper), [lineMark([1, 45], [9, 9], { color: one.color, width: 2.8, dash: one.style.dash }), pointMark(23, 9, one.style.marker, 14, one.color, paper)]);
   }
 
   /** @param {any[]} shown */

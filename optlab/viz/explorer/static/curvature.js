@@ -1,10 +1,14 @@
 // The curvature at the pointer and at the step that is shown: the quadratic around the point, its
 // axes, and how uneven it is. Where it curves down, that is said, and there is no ratio.
 
+import { drawMarks } from "../../browser/static/canvas.js";
 import { clearCanvas, fitCanvas } from "../../browser/static/drawing.js";
 import { make } from "../../browser/static/elements.js";
+import { lineMark, pixelFrame } from "../../browser/static/marks.js";
 import { localShape } from "./field.js";
 import { numberText } from "./numbers.js";
+
+/** @typedef {import("../../browser/static/marks.js").Mark} Mark */
 
 const SIZE = 76, HALF_AXIS = 36; // pixels of the picture; of the longer half axis on the map
 
@@ -22,45 +26,45 @@ export function shapeSaid(curvatures) {
   return small < -tiny ? { kind: "dome", said: "down along the dashed axis, flat along the other" } : { kind: "flat", said: "flat along one axis" };
 }
 
-/** Draw the ellipse of equal loss, or the axes where there is none.
- * @param {CanvasRenderingContext2D} pen
+/** The outline of an ellipse, in pixels.
+ * @param {number[]} middle
+ * @param {number} across half its first axis
+ * @param {number} along half its second
+ * @param {number} angle of the first, counterclockwise
+ * @returns {{x: Float64Array, y: Float64Array}} */
+export function ellipseOf([x, y], across, along, angle) {
+  const count = 73, cos = Math.cos(angle), sin = Math.sin(angle);
+  const turn = (/** @type {number} */ i) => (2 * Math.PI * i) / (count - 1);
+  return {
+    x: Float64Array.from({ length: count }, (_, i) => x + across * Math.cos(turn(i)) * cos + along * Math.sin(turn(i)) * sin),
+    y: Float64Array.from({ length: count }, (_, i) => y - across * Math.cos(turn(i)) * sin + along * Math.sin(turn(i)) * cos),
+  };
+}
+
+/** The ellipse of equal loss, or the axes where there is none.
  * @param {number[]} place
  * @param {any} shape
  * @param {number} reach
- * @param {{ink: string, fill: string}} colors */
-function drawShape(pen, [x, y], { curvatures, axes }, reach, { ink, fill }) {
-  if (curvatures.length < 2 || !curvatures.every(Number.isFinite)) return;
-  const [large, small] = curvatures;
-  const { kind } = shapeSaid(curvatures);
-  const [angle] = axes;
-  pen.save();
-  pen.translate(x, y);
-  pen.rotate(-angle); // the x axis is now the one of the larger curvature
-  pen.strokeStyle = ink;
-  pen.lineWidth = 1.8;
-  if (kind === "bowl") {
+ * @param {{ink: string, fill: string}} colors
+ * @returns {Mark[]} in pixels */
+function shapeMarks([x, y], { curvatures, axes }, reach, { ink, fill }) {
+  if (curvatures.length < 2 || !curvatures.every(Number.isFinite)) return [];
+  const [large, small] = curvatures, [angle] = axes;
+  const pen = { color: ink, width: 1.8 };
+  if (shapeSaid(curvatures).kind === "bowl") {
     // The length of an axis is the inverse root of its curvature.
     const short = Math.max(2, Math.sqrt(small / large) * reach);
-    pen.beginPath();
-    pen.ellipse(0, 0, short, reach, 0, 0, 2 * Math.PI);
-    pen.fillStyle = fill;
-    pen.globalAlpha = 0.55;
-    pen.fill();
-    pen.globalAlpha = 1;
-    pen.stroke();
-  } else {
-    const least = 1e-7 * Math.max(Math.abs(large), Math.abs(small));
-    const sizes = curvatures.map((/** @type {number} */ c) => reach * Math.max(0.3, Math.sqrt(Math.min(Math.abs(large), Math.abs(small)) / Math.max(Math.abs(c), 1e-300) || 0.3)));
-    [[1, 0], [0, 1]].forEach(([dx, dy], i) => {
-      if (Math.abs(curvatures[i]) <= least) return; // flat: no axis
-      pen.setLineDash(curvatures[i] < 0 ? [4, 3] : []);
-      pen.beginPath();
-      pen.moveTo(-dx * sizes[i], -dy * sizes[i]);
-      pen.lineTo(dx * sizes[i], dy * sizes[i]);
-      pen.stroke();
-    });
+    return [{ kind: "Region", ...ellipseOf([x, y], short, reach, angle), fill: { color: fill }, opacity: 0.55, edge: pen }];
   }
-  pen.restore();
+  const least = 1e-7 * Math.max(Math.abs(large), Math.abs(small));
+  const sizes = curvatures.map((/** @type {number} */ c) => reach * Math.max(0.3, Math.sqrt(Math.min(Math.abs(large), Math.abs(small)) / Math.max(Math.abs(c), 1e-300) || 0.3)));
+  const cos = Math.cos(angle), sin = Math.sin(angle);
+  const directions = [[cos, -sin], [sin, cos]]; // the first axis is the one of the larger curvature
+  return directions.flatMap(([dx, dy], i) => {
+    if (Math.abs(curvatures[i]) <= least) return []; // flat: no axis
+    const ends = [-sizes[i], sizes[i]];
+    return [lineMark(ends.map((end) => x + dx * end), ends.map((end) => y + dy * end), { ...pen, dash: curvatures[i] < 0 ? [4, 3] : [] })];
+  });
 }
 
 class Spot {
@@ -88,7 +92,7 @@ class Spot {
       this.lines.replaceChildren();
       return;
     }
-    drawShape(pen, [SIZE / 2, SIZE / 2], shape, SIZE / 2 - 8, { ink: color || palette.ink, fill: palette.mapLow });
+    drawMarks(pen, pixelFrame(SIZE, SIZE, palette.paper), shapeMarks([SIZE / 2, SIZE / 2], shape, SIZE / 2 - 8, { ink: color || palette.ink, fill: palette.mapLow }));
     const { curvatures } = shape;
     const { kind, said } = shapeSaid(curvatures);
     const lines = [`loss ${numberText(shape.value)}, slope ${numberText(Math.hypot(...shape.gradient))}`];
@@ -117,30 +121,34 @@ export class CurvaturePanel {
     return evaluate ? localShape(evaluate, Array.from(point), (map.box[1] - map.box[0]) / 10) : null;
   }
 
-  /** @param {CanvasRenderingContext2D} pen */
-  drawOnMap(pen) {
+  /** The shapes at the step and at the pointer, which are also said in the panel.
+   * @returns {Mark[]} in pixels */
+  mapMarks() {
     const { explorer } = this;
+    /** @type {Mark[]} */
+    const marks = [];
     const { map, state, selected, palette } = explorer;
     const { run, entry, color } = selected;
     map.hover.hidden = true; // the panel says it all
     if (!this.shapeAt(state.start)) {
       this.step.show("", null);
       this.under.show("The page does not know the slopes: the function comes from the kernel. In Python: ol.lab.curvature(f, point).", null);
-      return;
+      return marks;
     }
     if (run && run.path) {
       const k = Math.min(state.step, run.last);
       const shape = this.shapeAt(run.path.subarray(k * run.n, (k + 1) * run.n));
       const place = map.place(run, run.path, k);
-      if (shape && place && map.inside(place)) drawShape(pen, place, shape, HALF_AXIS, { ink: color, fill: palette.paper });
+      if (shape && place && map.inside(place)) marks.push(...shapeMarks(place, shape, HALF_AXIS, { ink: color, fill: palette.paper }));
       this.step.show(`${entry.name}, step ${k}`, shape, color);
     } else this.step.show(`${entry.name} has no path yet`, null);
     if (map.pointer && !map.drag) {
       const { x, y } = map.pointer;
       const point = map.pointAt(x, y).slice(0, state.start.length);
       const shape = this.shapeAt(point);
-      if (shape) drawShape(pen, [x, y], shape, HALF_AXIS, { ink: palette.ink, fill: palette.paper });
+      if (shape) marks.push(...shapeMarks([x, y], shape, HALF_AXIS, { ink: palette.ink, fill: palette.paper }));
       this.under.show(`at (${point.map((/** @type {number} */ c) => numberText(c)).join(", ")})`, shape);
     } else this.under.show("Point at the map: its curvature stands here.", null);
+    return marks;
   }
 }

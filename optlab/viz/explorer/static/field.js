@@ -1,4 +1,6 @@
-// The ground of the map: heights of the surface on a grid, their shades, contour lines and labels.
+// The ground of the map: heights of the surface on a grid, with the levels of their contour lines.
+
+/** @typedef {import("../../browser/static/marks.js").Mark} Mark */
 
 /** A part of the plane: [low x, high x, low y, high y].
  * @typedef {number[]} Box */
@@ -96,92 +98,27 @@ export function roundLevels(base, low, high) {
   return levels;
 }
 
-/** @param {string} color */
-const channels = (color) => [1, 3, 5].map((i) => parseInt(color.slice(i, i + 2), 16));
+/** Evenly spaced numbers, both ends among them.
+ * @param {number} low
+ * @param {number} high
+ * @param {number} count */
+const evenly = (low, high, count) => Float64Array.from({ length: count }, (_, i) => low + ((high - low) * i) / (count - 1));
 
-/** The shades of a field as an image of one pixel a grid point; clear where it is not defined.
+/** A field as shades between two colors, with contour lines.
  * @param {Field} field
- * @param {string} lowColor
- * @param {string} highColor */
-export function shades(field, lowColor, highColor) {
-  const { columns, rows, values, base, low, high } = field;
-  const canvas = document.createElement("canvas");
-  canvas.width = columns;
-  canvas.height = rows;
-  const pen = canvas.getContext("2d");
-  const image = pen.createImageData(columns, rows);
-  const from = channels(lowColor), to = channels(highColor);
-  for (let j = 0; j < rows; j++) {
-    for (let i = 0; i < columns; i++) {
-      const value = values[j * columns + i];
-      const at = 4 * ((rows - 1 - j) * columns + i);
-      if (Number.isNaN(value)) continue;
-      const height = value > base ? Math.log10(value - base) : -Infinity;
-      const share = Math.max(0, Math.min(1, (height - low) / (high - low)));
-      for (let c = 0; c < 3; c++) image.data[at + c] = from[c] + (to[c] - from[c]) * share;
-      image.data[at + 3] = 255;
-    }
+ * @param {Record<string, string>} palette
+ * @returns {Mark[]} */
+export function fieldMarks(field, palette) {
+  const { box, columns, rows, values, base, low, high } = field;
+  const x = evenly(box[0], box[1], columns), y = evenly(box[2], box[3], rows);
+  const heights = values.map((value) => (Number.isNaN(value) ? NaN : value > base ? Math.log10(value - base) : -Infinity));
+  /** @type {Mark[]} */
+  const marks = [{ kind: "HeatMap", x, y, values: heights, low, high, colors: [palette.mapLow, palette.mapHigh], smooth: true, blended: true }];
+  for (const bold of [false, true]) {
+    const levels = field.levels.filter((one) => one.bold === bold).map(({ loss }) => loss);
+    marks.push({ kind: "Contour", x, y, height: values, levels, colors: [], pen: { color: palette.contour, width: bold ? 1.1 : 0.7, opacity: bold ? 0.95 : 0.5 } });
   }
-  pen.putImageData(image, 0, 0);
-  return canvas;
-}
-
-/** The contour line of a level as pairs of points in shares of the box (marching squares).
- * @param {Field} field
- * @param {number} level
- * @returns {number[]} x0, y0, x1, y1 of each piece */
-export function contour(field, level) {
-  const { columns, rows, values } = field;
-  const found = [];
-  const dx = 1 / (columns - 1), dy = 1 / (rows - 1);
-  for (let j = 0; j < rows - 1; j++) {
-    for (let i = 0; i < columns - 1; i++) {
-      const at = j * columns + i;
-      const a = values[at] - level, b = values[at + 1] - level;
-      const c = values[at + columns + 1] - level, d = values[at + columns] - level;
-      const cell = (a > 0 ? 1 : 0) | (b > 0 ? 2 : 0) | (c > 0 ? 4 : 0) | (d > 0 ? 8 : 0);
-      if (cell === 0 || cell === 15 || !(Number.isFinite(a + b) && Number.isFinite(c + d))) continue;
-      const bottom = () => [(i + a / (a - b)) * dx, j * dy];
-      const right = () => [(i + 1) * dx, (j + b / (b - c)) * dy];
-      const top = () => [(i + d / (d - c)) * dx, (j + 1) * dy];
-      const left = () => [i * dx, (j + a / (a - d)) * dy];
-      /** @type {(() => number[])[]} */
-      let ends;
-      if (cell === 1 || cell === 14) ends = [left, bottom];
-      else if (cell === 2 || cell === 13) ends = [bottom, right];
-      else if (cell === 4 || cell === 11) ends = [right, top];
-      else if (cell === 8 || cell === 7) ends = [top, left];
-      else if (cell === 3 || cell === 12) ends = [left, right];
-      else if (cell === 6 || cell === 9) ends = [bottom, top];
-      else if (cell === 5) ends = a + b + c + d > 0 ? [left, top, bottom, right] : [left, bottom, right, top];
-      else ends = a + b + c + d > 0 ? [left, bottom, right, top] : [left, top, bottom, right];
-      for (const end of ends) found.push(...end());
-    }
-  }
-  return found;
-}
-
-/** A hatching for where something is not defined, or diverges.
- * @param {CanvasRenderingContext2D} pen
- * @param {string} color
- * @param {number} [size] */
-export function hatching(pen, color, size = 8) {
-  const ratio = window.devicePixelRatio || 1;
-  const tile = document.createElement("canvas");
-  tile.width = tile.height = Math.round(size * ratio);
-  const brush = tile.getContext("2d");
-  brush.strokeStyle = color;
-  brush.lineWidth = 1.6 * ratio;
-  const n = tile.width;
-  for (const shift of [-n, 0, n]) {
-    brush.beginPath();
-    brush.moveTo(shift - 2, n + 2);
-    brush.lineTo(shift + n + 2, -2);
-    brush.stroke();
-  }
-  const pattern = pen.createPattern(tile, "repeat");
-  pattern.setTransform(new DOMMatrix([1 / ratio, 0, 0, 1 / ratio, 0, 0]));
-  return pattern;
+  return marks;
 }
 
 /** Slopes and curvatures at a point: the value, the gradient, and the Hessian by differences of it.

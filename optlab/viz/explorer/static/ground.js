@@ -1,12 +1,44 @@
 // The ground of the map: which part of the plane it shows, and the surface there with its contours; for a
 // problem of one variable the curve of the function.
 
-import { between, drawText, linearTicks } from "../../browser/static/drawing.js";
+import { contourOf, drawMarks } from "../../browser/static/canvas.js";
+import { between, linearTicks } from "../../browser/static/drawing.js";
 import { make } from "../../browser/static/elements.js";
-import { contour, fieldOf, fieldWithin, hatching, shades } from "./field.js";
+import { boxesMark, lineMark, pixelFrame, ruleMark, textMark } from "../../browser/static/marks.js";
+import { fieldMarks, fieldOf, fieldWithin } from "./field.js";
 import { numberText } from "./numbers.js";
 
+/** @typedef {import("../../browser/static/marks.js").Mark} Mark */
+
 const GRID = 276;
+
+/** The coordinates of runs, as marks have them.
+ * @type {WeakMap<object, {x: Float64Array, y: Float64Array, steps: Float64Array}>} */
+const COORDINATES = new WeakMap();
+
+/** The points of a run and their steps. The path includes the weights before LookAhead pulled them back,
+ * half a step before.
+ * @param {any} run */
+export function coordinatesOf(run) {
+  const known = COORDINATES.get(run);
+  if (known) return known;
+  const { n, path, last } = run, jumps = n === 2 ? run.terms.fast : null;
+  const x = new Float64Array(2 * last + 2), y = new Float64Array(2 * last + 2), steps = new Float64Array(2 * last + 2);
+  let count = 0;
+  const add = (/** @type {number} */ px, /** @type {number} */ py, /** @type {number} */ step) => {
+    x[count] = px;
+    y[count] = py;
+    steps[count++] = step;
+  };
+  for (let k = 0; k <= last; k++) {
+    if (jumps && k > 0 && (jumps[2 * k - 2] !== path[2 * k] || jumps[2 * k - 1] !== path[2 * k + 1])) add(jumps[2 * k - 2], jumps[2 * k - 1], k - 0.5);
+    if (n === 1) add(path[k], run.loss[k], k);
+    else add(path[2 * k], path[2 * k + 1], k);
+  }
+  const found = { x: x.subarray(0, count), y: y.subarray(0, count), steps: steps.subarray(0, count) };
+  COORDINATES.set(run, found);
+  return found;
+}
 
 export class MapGround {
   /** @param {any} explorer */
@@ -40,6 +72,18 @@ export class MapGround {
 
   get curve() {
     return this.explorer.state.start.length === 1;
+  }
+
+  /** The map as marks see it, in coordinates of the plane.
+   * @returns {import("../../browser/static/marks.js").Frame} */
+  get frame() {
+    const [x0, x1, y0, y1] = this.box;
+    return { left: 0, top: 0, width: this.width, height: this.height, x: { low: x0, high: x1 }, y: { low: y0, high: y1 }, paper: this.explorer.palette.mapHigh };
+  }
+
+  /** The map in pixels: where labels stand. */
+  get pixels() {
+    return pixelFrame(this.width, this.height, this.explorer.palette.mapHigh);
   }
 
   /** @param {number} value */
@@ -169,39 +213,12 @@ export class MapGround {
     });
   }
 
-  /** The places of a run, where a label or a dot may stand, and its whole path.
+  /** The places of a run in pixels, where a label or a dot may stand, and its coordinates.
    * @param {any} run */
   outline(run) {
-    const places = [], steps = [];
-    const jumps = run.terms.fast;
-    for (let k = 0; k <= run.last; k++) {
-      // The path includes the weights before LookAhead pulled them back.
-      if (jumps && k > 0 && run.n === 2 && (jumps[2 * k - 2] !== run.path[2 * k] || jumps[2 * k - 1] !== run.path[2 * k + 1])) {
-        places.push(this.place(run, jumps, k - 1));
-        steps.push(k - 0.5);
-      }
-      places.push(this.place(run, run.path, k));
-      steps.push(k);
-    }
-    const whole = new Path2D();
-    this.trace(whole, places, places.length);
-    return { places, steps, whole };
-  }
-
-  /** @param {Path2D} path
-   * @param {(number[] | null)[]} places
-   * @param {number} count */
-  trace(path, places, count) {
-    let open = false;
-    for (let i = 0; i < count; i++) {
-      const place = places[i];
-      if (!place) open = false;
-      else if (open) path.lineTo(place[0], place[1]);
-      else {
-        path.moveTo(place[0], place[1]);
-        open = true;
-      }
-    }
+    const found = coordinatesOf(run);
+    const places = Array.from(found.x, (x, i) => this.far([this.x(x), this.y(found.y[i])]));
+    return { ...found, places };
   }
 
   /** @param {CanvasRenderingContext2D} pen */
@@ -214,49 +231,27 @@ export class MapGround {
     if (evaluate) this.field = fieldOf(evaluate, this.box, columns, rows, surface.minimum);
     else if (explorer.heights) this.field = fieldWithin(explorer.heights, this.box, columns, rows, surface.minimum);
     else this.field = { none: true, levels: [], values: [] };
-    this.drawUndefined(pen);
-    if (this.field.none) return;
-    pen.imageSmoothingEnabled = true;
-    pen.imageSmoothingQuality = "high";
-    pen.drawImage(shades(this.field, palette.mapLow, palette.mapHigh), 0, 0, width, height);
-    /** @type {{level: any, pieces: number[]}[]} */
-    this.lines = [];
-    for (const level of this.field.levels) {
-      const pieces = contour(this.field, level.loss);
-      const path = new Path2D();
-      for (let i = 0; i < pieces.length; i += 4) {
-        path.moveTo(pieces[i] * width, (1 - pieces[i + 1]) * height);
-        path.lineTo(pieces[i + 2] * width, (1 - pieces[i + 3]) * height);
-      }
-      pen.strokeStyle = palette.contour;
-      pen.globalAlpha = level.bold ? 0.95 : 0.5;
-      pen.lineWidth = level.bold ? 1.1 : 0.7;
-      pen.stroke(path);
-      this.lines.push({ level, pieces });
-    }
-    pen.globalAlpha = 1;
-    this.explorer.beside.drawGround(pen);
-    if (this.explorer.view === "apart") return; // there the arrows are labeled
-    this.drawLevelLabels(pen);
-    this.drawAxes(pen);
+    const marks = this.undefinedMarks();
+    if (!this.field.none) marks.push(...fieldMarks(this.field, palette), ...explorer.beside.groundMarks());
+    drawMarks(pen, this.frame, marks);
+    if (this.field.none || explorer.view === "apart") return; // there the arrows are labeled
+    drawMarks(pen, this.pixels, [...this.levelLabels(pen), ...this.axisMarks()]);
   }
 
   /** Hatch the whole ground; what is defined is drawn over it.
-   * @param {CanvasRenderingContext2D} pen */
-  drawUndefined(pen) {
-    const { palette, state } = this.explorer;
+   * @returns {Mark[]} */
+  undefinedMarks() {
+    const { palette } = this.explorer;
     const blank = this.field.none || this.field.values.some(Number.isNaN);
-    this.note.textContent = !blank ? "" : this.field.none ? "" : "hatched: not defined, or not known here";
-    if (!blank) return;
-    pen.fillStyle = palette.paper;
-    pen.fillRect(0, 0, this.width, this.height);
-    pen.fillStyle = hatching(pen, palette.rule, 9 * state.text_size);
-    pen.fillRect(0, 0, this.width, this.height);
+    this.note.textContent = !blank || this.field.none ? "" : "hatched: not defined, or not known here";
+    const [x0, x1, y0, y1] = this.box;
+    return blank ? [boxesMark([x0], [y0], [x1], [y1], { color: palette.paper, pattern: "/", ink: palette.rule })] : [];
   }
 
   /** One label a bold line, where it is far from paths and borders.
-   * @param {CanvasRenderingContext2D} pen */
-  drawLevelLabels(pen) {
+   * @param {CanvasRenderingContext2D} pen that measures
+   * @returns {Mark[]} */
+  levelLabels(pen) {
     const { palette, state, shown } = this.explorer;
     const size = 13 * state.text_size;
     /** @type {number[][]} */
@@ -278,7 +273,11 @@ export class MapGround {
     for (const point of this.explorer.engine.surface(state.problem).minima) keepFree(point, 6);
     this.levelBoxes = [];
     let named = false;
-    const bold = this.lines.filter(({ level, pieces }) => level.bold && pieces.length > 80).slice(-4);
+    /** @type {Mark[]} */
+    const marks = [];
+    const { values, columns, rows } = this.field;
+    const lines = this.field.levels.map((/** @type {any} */ level) => ({ level, pieces: contourOf(values, columns, rows, level.loss) }));
+    const bold = lines.filter((/** @type {any} */ { level, pieces }) => level.bold && pieces.length > 80).slice(-4);
     for (const { level, pieces } of bold.reverse()) {
       const text = (named ? "" : "loss ") + numberText(level.loss);
       let best = null;
@@ -294,48 +293,32 @@ export class MapGround {
       if (!best || best.near < 16) continue;
       pen.font = `${size}px sans-serif`;
       const w = pen.measureText(text).width + 12;
-      pen.fillStyle = palette.mapHigh;
-      pen.globalAlpha = 0.85;
-      pen.beginPath();
-      pen.roundRect(best.x - w / 2, best.y - size * 0.75, w, size * 1.5, 4);
-      pen.fill();
-      pen.globalAlpha = 1;
-      drawText(pen, text, best.x, best.y, { color: palette.quiet, size, align: "center" });
+      marks.push(textMark(best.x, best.y, text, { ink: palette.quiet, size, ground: 0.85 }));
       busy.push([best.x, best.y]);
       this.levelBoxes.push([best.x - w / 2, best.y - size * 0.75, best.x + w / 2, best.y + size * 0.75]);
       named = true;
     }
+    return marks;
   }
 
   /** @param {CanvasRenderingContext2D} pen */
   drawCurve(pen) {
-    const { palette, state } = this.explorer;
+    const { palette } = this.explorer;
     this.field = { none: false, levels: [], values: [] };
     this.levelBoxes = [];
-    this.note.textContent = "";
-    pen.fillStyle = palette.mapHigh;
-    pen.fillRect(0, 0, this.width, this.height);
-    const points = this.curvePoints(this.box[0], this.box[1], 500);
-    for (const tick of linearTicks(this.box[2], this.box[3], 6)) {
-      pen.strokeStyle = tick === 0 ? palette.frame : palette.rule;
-      pen.lineWidth = 1;
-      pen.beginPath();
-      pen.moveTo(0, this.y(tick));
-      pen.lineTo(this.width, this.y(tick));
-      pen.stroke();
-    }
-    if (points.some((/** @type {number[]} */ [, y]) => Number.isNaN(y))) {
-      pen.fillStyle = hatching(pen, palette.frame, 9 * state.text_size);
-      const step = (this.box[1] - this.box[0]) / points.length;
-      for (const [x, y] of points) if (Number.isNaN(y)) pen.fillRect(this.x(x - step / 2) - 0.5, 0, this.x(step) - this.x(0) + 1, this.height);
-      this.note.textContent = "hatched: not defined";
-    }
-    const path = new Path2D();
-    this.trace(path, points.map((/** @type {number[]} */ [x, y]) => this.far([this.x(x), this.y(y)])), points.length);
-    pen.strokeStyle = palette.contour;
-    pen.lineWidth = 2.5;
-    pen.stroke(path);
-    this.drawAxes(pen);
+    const [x0, x1, y0, y1] = this.box;
+    const points = this.curvePoints(x0, x1, 500);
+    /** @type {Mark[]} */
+    const marks = [boxesMark([x0], [y0], [x1], [y1], { color: palette.mapHigh })];
+    for (const tick of linearTicks(y0, y1, 6)) marks.push(ruleMark("y", tick, tick === 0 ? palette.frame : palette.rule));
+    /** @type {number[]} */
+    const blank = points.filter((/** @type {number[]} */ [, y]) => Number.isNaN(y)).map((/** @type {number[]} */ [x]) => x);
+    this.note.textContent = blank.length ? "hatched: not defined" : "";
+    const half = (x1 - x0) / points.length / 2 + (0.5 * (x1 - x0)) / this.width;
+    if (blank.length) marks.push(boxesMark(blank.map((x) => x - half), blank.map(() => y0), blank.map((x) => x + half), blank.map(() => y1), { color: "none", pattern: "/", ink: palette.frame }));
+    marks.push(lineMark(Float64Array.from(points, ([x]) => x), Float64Array.from(points, ([, y]) => y), { color: palette.contour, width: 2.5 }));
+    drawMarks(pen, this.frame, marks);
+    drawMarks(pen, this.pixels, this.axisMarks());
   }
 
   /** Where the numbers of the axes stand, about.
@@ -347,20 +330,24 @@ export class MapGround {
     return [...across, ...up];
   }
 
-  /** @param {CanvasRenderingContext2D} pen */
-  drawAxes(pen) {
+  /** The numbers of the axes, inside the map.
+   * @returns {Mark[]} */
+  axisMarks() {
     const { palette, state } = this.explorer;
     const size = 13 * state.text_size;
-    const style = { color: palette.quiet, halo: palette.mapHigh, size };
+    const style = { ink: palette.quiet, halo: true, size };
+    /** @type {Mark[]} */
+    const marks = [];
     const across = linearTicks(this.box[0], this.box[1], this.width / 120);
     across.forEach((tick, i) => {
       const px = this.x(tick);
       if (px < 90 || px > this.width - 24) return;
       const last = i === across.length - 1 || this.x(across[i + 1]) > this.width - 24;
       const edge = last && px > this.width - 3.2 * size; // the name of the axis stays inside
-      drawText(pen, (last ? "x = " : "") + numberText(tick), edge ? this.width - 5 : px, this.height - size * 0.8, { ...style, align: edge ? "right" : "center" });
+      marks.push(textMark(edge ? this.width - 5 : px, this.height - size * 0.8, (last ? "x = " : "") + numberText(tick), { ...style, across: edge ? "right" : "center" }));
     });
     const up = linearTicks(this.box[2], this.box[3], this.height / 90).filter((tick) => this.y(tick) > 3.2 * size && this.y(tick) < this.height - 1.8 * size);
-    up.forEach((tick, i) => drawText(pen, (i === up.length - 1 ? (this.curve ? "loss " : "y = ") : "") + numberText(tick), this.width - 6, this.y(tick), { ...style, align: "right" }));
+    up.forEach((tick, i) => marks.push(textMark(this.width - 6, this.y(tick), (i === up.length - 1 ? (this.curve ? "loss " : "y = ") : "") + numberText(tick), { ...style, across: "right" })));
+    return marks;
   }
 }

@@ -1,10 +1,15 @@
 // The map: over its ground the paths of all optimizers, with their names, and what is under the pointer.
 
-import { between, clearCanvas, drawArrow, drawLeader, drawMarker, drawText, fitCanvas, placeLabel } from "../../browser/static/drawing.js";
+import { drawMarks } from "../../browser/static/canvas.js";
+import { between, clearCanvas, fitCanvas, leaderOf, placeLabel } from "../../browser/static/drawing.js";
 import { make } from "../../browser/static/elements.js";
+import { leaderMarks, lineMark, pixelFrame, pointMark, textMark } from "../../browser/static/marks.js";
+import { ellipseOf } from "./curvature.js";
 import { localShape } from "./field.js";
-import { MapGround } from "./ground.js";
+import { MapGround, coordinatesOf } from "./ground.js";
 import { numberText } from "./numbers.js";
+
+/** @typedef {import("../../browser/static/marks.js").Mark} Mark */
 
 const APART = 3; // dots nearer than this, in pixels, are left out
 const TIGHT = 8; // dots nearer than this run into each other: they are small and have no edge
@@ -28,7 +33,7 @@ export class MapDrawing extends MapGround {
 
   drawBase() {
     const { explorer } = this;
-    const { state, palette } = explorer;
+    const { state } = explorer;
     const key = `${state.problem}|${state.preset}|${state.start.length}`;
     if (this.fitted !== key) {
       this.fitted = key;
@@ -48,15 +53,10 @@ export class MapDrawing extends MapGround {
     this.outlines = new Map();
     for (const one of explorer.inOrder()) if (one.run && one.run.path) this.outlines.set(one, this.outline(one.run));
     if (explorer.view !== "apart") {
-      for (const [one, outline] of this.outlines) {
-        pen.strokeStyle = one.color;
-        pen.globalAlpha = this.faint(one) ? 0.15 : 0.42;
-        pen.lineWidth = 1.5;
-        pen.stroke(outline.whole);
-      }
-      pen.globalAlpha = 1;
+      const paths = [...this.outlines].map(([one, { x, y }]) => lineMark(x, y, { color: one.color, width: 1.5, opacity: this.faint(one) ? 0.15 : 0.42 }));
+      drawMarks(pen, this.frame, paths);
     }
-    this.drawMinima(pen, palette);
+    drawMarks(pen, this.pixels, this.minimaMarks(pen));
   }
 
   /** @param {any} one */
@@ -64,28 +64,31 @@ export class MapDrawing extends MapGround {
     return this.explorer.shown.length > FEW && one.entry.name !== this.explorer.selected.entry.name;
   }
 
-  /** @param {CanvasRenderingContext2D} pen
-   * @param {Record<string, string>} palette */
-  drawMinima(pen, palette) {
-    const { engine, state, shown, view } = this.explorer;
+  /** The minima, and what labels keep away from.
+   * @param {CanvasRenderingContext2D} pen that measures
+   * @returns {Mark[]} in pixels */
+  minimaMarks(pen) {
+    const { engine, state, shown, view, palette } = this.explorer;
     const size = 14 * state.text_size;
     /** @type {number[][]} */
     this.marked = [[0, 0, this.width * 0.5, size * 2.6], ...this.levelBoxes]; // the name of the problem
     /** @type {number[][]} */
     this.points = [];
     for (const one of shown.slice(0, FEW)) if (one.run && one.run.path) this.points.push(...between(this.outlines.get(one)?.places || []));
-    if (view === "apart") return;
+    /** @type {Mark[]} */
+    const marks = [];
+    if (view === "apart") return marks;
     const minima = engine.surface(state.problem).minima;
     for (const minimum of minima) {
       const place = this.curve ? [this.x(minimum[0]), this.y(this.lossAt(minimum))] : [this.x(minimum[0]), this.y(minimum[1])];
       if (!this.inside(place)) continue;
-      drawMarker(pen, "star", place[0], place[1], 17, palette.ink, palette.paper, 1.2);
+      marks.push(pointMark(place[0], place[1], "star", 17, palette.ink, palette.paper, 1.2));
       this.marked.push([place[0] - 10, place[1] - 10, place[0] + 10, place[1] + 10]);
       if (minima.length > 1 || this.curve) continue;
       const spot = placeLabel(pen, "minimum", place[0], place[1], size, this.width, this.height, this.marked, 13, this.points);
-      drawLeader(pen, spot, place[0], place[1], palette.quiet);
-      drawText(pen, "minimum", spot.cx, spot.cy, { color: palette.ink, halo: palette.mapHigh, size, align: "center" });
+      marks.push(...leaderMarks(leaderOf(spot, place[0], place[1]), palette.quiet), textMark(spot.cx, spot.cy, "minimum", { ink: palette.ink, halo: true, size }));
     }
+    return marks;
   }
 
   /** @param {number[]} point */
@@ -108,8 +111,8 @@ export class MapDrawing extends MapGround {
     clearCanvas(pen);
     const size = 15 * state.text_size;
     const taken = [...(this.marked || [])];
-    for (const [one, outline] of this.outlines || []) this.drawPath(pen, one, outline);
-    this.drawGhost(pen);
+    const paths = [...(this.outlines || [])].flatMap(([one, outline]) => this.pathMarks(one, outline));
+    drawMarks(pen, this.frame, [...paths, ...this.ghostMarks()]);
     const start = this.startPlace();
     taken.push([start[0] - 12, start[1] - 12, start[0] + 12, start[1] + 12]);
     const at = [];
@@ -122,88 +125,69 @@ export class MapDrawing extends MapGround {
     const opening = explorer.hint;
     const text = opening ? "start: press play, or drag me" : "start";
     const spot = placeLabel(pen, text, start[0], start[1], opening ? size * 1.14 : size, this.width, this.height, taken, 13, this.points);
-    this.drawHovered(pen);
-    explorer.beside.drawOnMap(pen);
+    const marks = [...this.hoverMarks(), ...explorer.beside.mapMarks()];
     for (const { one, place } of at) {
       if (!state.step && at.length > 1) break; // all are at the start
       const chosen = one.entry.name === state.selected && at.length > 3;
       const ended = one.run.stopped >= 0 && state.step >= one.run.stopped;
-      drawMarker(pen, one.style.marker, place[0], place[1], chosen ? 18 : this.faint(one) ? 9 : 16, ended ? palette.paper : one.color, ended ? one.color : palette.paper, ended ? 2.5 : 1.5);
+      marks.push(pointMark(place[0], place[1], one.style.marker, chosen ? 18 : this.faint(one) ? 9 : 16, ended ? palette.paper : one.color, ended ? one.color : palette.paper, ended ? 2.5 : 1.5));
     }
-    drawMarker(pen, "circle", start[0], start[1], 17, palette.paper, palette.ink, 2.6);
+    marks.push(pointMark(start[0], start[1], "circle", 17, palette.paper, palette.ink, 2.6));
     if (explorer.focused === this.top) {
-      pen.strokeStyle = palette.ink;
-      pen.lineWidth = 1.6;
-      pen.setLineDash([3, 3]);
-      pen.beginPath();
-      pen.arc(start[0], start[1], 15, 0, 2 * Math.PI);
-      pen.stroke();
-      pen.setLineDash([]);
+      const ring = ellipseOf(start, 15, 15, 0);
+      marks.push(lineMark(ring.x, ring.y, { color: palette.ink, width: 1.6, dash: [3, 3] }));
     }
-    drawText(pen, text, spot.cx, spot.cy, { color: palette.ink, halo: palette.mapHigh, size: size * (opening ? 1 : 0.95), align: "center", weight: opening ? "bold" : "" });
-    if (!state.step) return;
-    for (const { one, place } of at) {
+    marks.push(textMark(spot.cx, spot.cy, text, { ink: palette.ink, halo: true, size: size * (opening ? 1 : 0.95), bold: opening }));
+    for (const { one, place } of state.step ? at : []) {
       if (this.faint(one)) continue;
       const where = placeLabel(pen, one.entry.name, place[0], place[1], size * 1.12, this.width, this.height, taken, 12, this.points);
-      drawLeader(pen, where, place[0], place[1], one.color);
-      drawText(pen, one.entry.name, where.cx, where.cy, { color: one.color, halo: palette.mapHigh, size, align: "center", weight: "bold" });
+      marks.push(...leaderMarks(leaderOf(where, place[0], place[1]), one.color), textMark(where.cx, where.cy, one.entry.name, { ink: one.color, halo: true, size, bold: true }));
     }
+    drawMarks(pen, this.pixels, marks);
   }
 
   /** The part of a path up to the cursor, with a dot a step.
-   * @param {CanvasRenderingContext2D} pen
    * @param {any} one
-   * @param {any} outline */
-  drawPath(pen, one, outline) {
+   * @param {any} outline
+   * @returns {Mark[]} */
+  pathMarks(one, outline) {
     const { state, palette } = this.explorer;
-    const { places, steps } = outline;
+    const { x, y, places, steps } = outline;
     let count = steps.findIndex((/** @type {number} */ step) => step > state.step);
     if (count < 0) count = places.length;
-    if (count < 2) return;
+    if (count < 2) return [];
     const faint = this.faint(one);
     // Of a long path that stays where it is, the middle steps back behind its first and last steps.
     const crowded = !faint && count > 2 * MANY && this.isCrowded(places, count);
     const pieces = crowded ? [[0, MANY, 1], [MANY - 1, count - MANY / 2, 0.3], [count - MANY / 2 - 1, count, 1]] : [[0, count, faint ? 0.35 : 1]];
-    pen.strokeStyle = one.color;
-    for (const [from, to, alpha] of pieces) {
-      const path = new Path2D();
-      this.trace(path, from ? places.slice(from, to) : places, to - from);
-      pen.lineWidth = alpha < 1 ? 1.4 : 2.6;
-      pen.globalAlpha = alpha;
-      pen.setLineDash(alpha < 1 ? [] : one.style.dash);
-      pen.stroke(path);
+    /** @type {Mark[]} */
+    const marks = pieces.map(([from, to, opacity]) => lineMark(x.subarray(from, to), y.subarray(from, to), { color: one.color, width: opacity < 1 ? 1.4 : 2.6, dash: opacity < 1 ? [] : one.style.dash, opacity }));
+    if (faint) return marks;
+    const dots = [new Float64Array(count), new Float64Array(count)], tight = [new Float64Array(count), new Float64Array(count)];
+    let free = 0, close = 0;
+    /** @type {number[] | null} */
+    let before = null;
+    // Where a path comes again and again, dots would pile up to a blot: one each few pixels is enough.
+    const cells = new Set();
+    for (let i = 0; i < count; i++) {
+      const place = places[i];
+      if (!place || !this.inside(place) || !Number.isInteger(steps[i])) continue;
+      if (crowded && i > MANY && i < count - MANY / 2) continue;
+      if (before && Math.hypot(place[0] - before[0], place[1] - before[1]) < APART) continue;
+      const cell = i > MANY ? Math.round(place[0] / CROWDED) * 4096 + Math.round(place[1] / CROWDED) : -i - 1;
+      if (cells.has(cell)) continue;
+      cells.add(cell);
+      const near = before && Math.hypot(place[0] - before[0], place[1] - before[1]) < TIGHT;
+      const of = near ? tight : dots, at = near ? close++ : free++;
+      of[0][at] = x[i];
+      of[1][at] = y[i];
+      before = place;
     }
-    pen.globalAlpha = faint ? 0.35 : 1;
-    pen.setLineDash([]);
-    if (!faint) {
-      const dots = new Path2D(), tight = new Path2D();
-      /** @type {number[] | null} */
-      let before = null;
-      // Where a path comes again and again, dots would pile up to a blot: one each few pixels is enough.
-      const cells = new Set();
-      for (let i = 0; i < count; i++) {
-        const place = places[i];
-        if (!place || !this.inside(place) || !Number.isInteger(steps[i])) continue;
-        if (crowded && i > MANY && i < count - MANY / 2) continue;
-        if (before && Math.hypot(place[0] - before[0], place[1] - before[1]) < APART) continue;
-        const cell = i > MANY ? Math.round(place[0] / CROWDED) * 4096 + Math.round(place[1] / CROWDED) : -i - 1;
-        if (cells.has(cell)) continue;
-        cells.add(cell);
-        const near = before && Math.hypot(place[0] - before[0], place[1] - before[1]) < TIGHT;
-        const path = near ? tight : dots, radius = near ? 2.3 : 3.2;
-        path.moveTo(place[0] + radius, place[1]);
-        path.arc(place[0], place[1], radius, 0, 2 * Math.PI);
-        before = place;
-      }
-      pen.fillStyle = one.color;
-      pen.strokeStyle = palette.mapHigh;
-      pen.lineWidth = 1;
-      pen.fill(tight);
-      pen.fill(dots);
-      pen.stroke(dots);
-      this.drawFollower(pen, one, state.step);
+    for (const { points, many, size, edge } of [{ points: tight, many: close, size: 4.6, edge: "" }, { points: dots, many: free, size: 6.4, edge: palette.mapHigh }]) {
+      if (many) marks.push({ kind: "Points", x: points[0].subarray(0, many), y: points[1].subarray(0, many), marker: { name: "circle", size, face: one.color, edge, edge_width: 1 } });
     }
-    pen.globalAlpha = 1;
+    marks.push(...this.followerMarks(one, state.step));
+    return marks;
   }
 
   /** Whether a path is much longer than the place that it takes.
@@ -218,40 +202,35 @@ export class MapDrawing extends MapGround {
     return long > 25 * Math.hypot(ends(xs), ends(ys));
   }
 
-  /** Averaged weights: slow ones, with a diamond at each synchronization, or the average.
-   * @param {CanvasRenderingContext2D} pen
+  /** Averaged weights: slow ones, where they were synchronized, or the average.
    * @param {any} one
-   * @param {number} step */
-  drawFollower(pen, one, step) {
+   * @param {number} step
+   * @returns {Mark[]} */
+  followerMarks(one, step) {
     const rows = one.run.terms.slow || one.run.terms.average || one.run.slots.slow || one.run.slots.average;
-    if (!rows || one.run.n !== 2) return;
-    const places = [this.place(one.run, one.run.path, 0)];
+    if (!rows || one.run.n !== 2) return [];
     const until = Math.min(step, one.run.last);
+    const x = new Float64Array(until + 1), y = new Float64Array(until + 1);
+    [x[0], y[0]] = one.run.path;
+    let count = 1;
     for (let k = 0; k < until; k++) {
-      const place = this.place(one.run, rows, k);
-      if (!k || rows[2 * k] !== rows[2 * k - 2] || rows[2 * k + 1] !== rows[2 * k - 1]) places.push(place);
+      if (k && rows[2 * k] === rows[2 * k - 2] && rows[2 * k + 1] === rows[2 * k - 1]) continue;
+      x[count] = rows[2 * k];
+      y[count++] = rows[2 * k + 1];
     }
-    const path = new Path2D();
-    this.trace(path, places, places.length);
-    for (const [color, width] of [[this.explorer.palette.paper, 5.5], [one.color, 3.4]]) {
-      pen.strokeStyle = color;
-      pen.lineWidth = width;
-      pen.stroke(path);
-    }
+    const { paper } = this.explorer.palette;
+    return [{ color: paper, width: 5.5 }, { color: one.color, width: 3.4 }].map((look) => lineMark(x.subarray(0, count), y.subarray(0, count), look));
   }
 
   /** The path of a notch under the pointer.
-   * @param {CanvasRenderingContext2D} pen */
-  drawGhost(pen) {
+   * @returns {Mark[]} */
+  ghostMarks() {
     const { ghost, shown } = this.explorer;
-    if (!ghost || !ghost.run || !ghost.run.path) return;
+    if (!ghost || !ghost.run || !ghost.run.path) return [];
     const one = shown.find((/** @type {any} */ each) => each.entry.name === ghost.name);
-    if (!one) return;
-    pen.strokeStyle = one.color;
-    pen.setLineDash([2, 3]);
-    pen.lineWidth = 2;
-    pen.stroke(this.outline(ghost.run).whole);
-    pen.setLineDash([]);
+    if (!one) return [];
+    const { x, y } = coordinatesOf(ghost.run);
+    return [lineMark(x, y, { color: one.color, width: 2, dash: [2, 3] })];
   }
 
   // Under the pointer ----------------------------------------------------------------------------
@@ -274,12 +253,15 @@ export class MapDrawing extends MapGround {
     return best;
   }
 
-  /** @param {CanvasRenderingContext2D} pen */
-  drawHovered(pen) {
+  /** What is under the pointer, which is also said beside it.
+   * @returns {Mark[]} in pixels */
+  hoverMarks() {
     const { explorer } = this;
     const { state, palette, engine } = explorer;
+    /** @type {Mark[]} */
+    const marks = [];
     this.hover.hidden = !this.pointer || Boolean(this.drag) || explorer.playing || explorer.view === "apart";
-    if (this.hover.hidden || !this.pointer) return;
+    if (this.hover.hidden || !this.pointer) return marks;
     const near = this.nearest();
     const spot = near ? near.place : [this.pointer.x, this.pointer.y];
     let point = this.pointAt(spot[0], spot[1]);
@@ -297,13 +279,14 @@ export class MapDrawing extends MapGround {
         this.describeCurvature(shape, lines);
         if (!this.curve && steep > 0) {
           const reach = 44, [gx, gy] = shape.gradient;
-          drawArrow(pen, spot[0], spot[1], spot[0] - (gx / steep) * reach, spot[1] + (gy / steep) * reach, palette.ink, palette.mapHigh);
+          marks.push({ kind: "Arrow", x0: spot[0], y0: spot[1], x1: spot[0] - (gx / steep) * reach, y1: spot[1] + (gy / steep) * reach, pen: { color: palette.ink, width: 2.2 } });
         }
       } else lines.push("not defined here");
     } else if (near) lines.push(`loss ${numberText(near.one.run.loss[near.step])}`);
     else lines.push("values come from the kernel");
-    drawMarker(pen, "circle", spot[0], spot[1], near ? 17 : 8, near ? "rgba(0,0,0,0)" : palette.ink, near ? palette.ink : palette.paper, near ? 2.2 : 1.4);
+    marks.push(pointMark(spot[0], spot[1], "circle", near ? 17 : 8, near ? "none" : palette.ink, near ? palette.ink : palette.paper, near ? 2.2 : 1.4));
     this.hoverText.replaceChildren(...lines.map((text, i) => make(i ? "div" : "b", { text })));
+    return marks;
   }
 
   /** The ellipse of equal loss around the point, and how uneven it is.
@@ -328,13 +311,8 @@ export class MapDrawing extends MapGround {
       clearCanvas(pen);
       // The length of an axis is the inverse root of its curvature.
       const ratio = Math.max(0.06, Math.sqrt(small / large));
-      pen.beginPath();
-      pen.ellipse(30, 30, 26 * ratio, 26, -axes[0], 0, 2 * Math.PI);
-      pen.fillStyle = this.explorer.palette.mapLow;
-      pen.fill();
-      pen.strokeStyle = this.explorer.palette.ink;
-      pen.lineWidth = 2;
-      pen.stroke();
+      const { paper, mapLow, ink } = this.explorer.palette;
+      drawMarks(pen, pixelFrame(60, 60, paper), [{ kind: "Region", ...ellipseOf([30, 30], 26 * ratio, 26, axes[0]), fill: { color: mapLow }, edge: { color: ink, width: 2 } }]);
     } else lines.push("flat along one direction");
   }
 }

@@ -1,9 +1,13 @@
 // A quadratic, direction by direction: by which factor each eigen-direction shrinks a step at every
 // rate, and the closed form of the path as a check of the computed one.
 
-import { clearCanvas, drawMarker, drawText, fitCanvas } from "../../browser/static/drawing.js";
+import { drawMarks } from "../../browser/static/canvas.js";
+import { clearCanvas, fitCanvas } from "../../browser/static/drawing.js";
 import { make } from "../../browser/static/elements.js";
+import { lineMark, pixelFrame, pointMark, ruleMark, textMark } from "../../browser/static/marks.js";
 import { numberText } from "./numbers.js";
+
+/** @typedef {import("../../browser/static/marks.js").Mark} Mark */
 
 /** A quadratic: its curvatures, the larger first, their directions, its minimum and the loss there.
  * @typedef {{curvatures: number[], axes: number[][], minimum: number[], floor: number}} Quadratic */
@@ -162,40 +166,29 @@ export class ModesPanel {
     const middle = Number.isFinite(limit) ? limit : 1;
     const low = Math.log10(Math.min(middle / 300, rate > 0 ? rate / 2 : Infinity)), high = Math.log10(Math.max(middle * 2, rate > 0 ? rate * 1.5 : 0));
     const left = 34 * state.text_size, right = 8, top = 8, bottom = height - 24 * state.text_size, most = 1.25;
+    const frame = { left, top, width: width - left - right, height: bottom - top, x: { low, high, scale: "log" }, y: { low: 0, high: most }, paper: palette.paper };
     const x = (/** @type {number} */ value) => left + ((Math.log10(value) - low) / (high - low)) * (width - left - right);
-    const y = (/** @type {number} */ value) => bottom - (Math.min(value, most) / most) * (bottom - top);
+    const factorOf = (/** @type {number} */ curvature, /** @type {number} */ value) => Math.min(most, contraction(curvature, value * momentum.scale, momentum).factor);
+    const quiet = { ink: palette.quiet, size };
+    /** @type {Mark[]} */
+    const marks = [];
+    /** @type {Mark[]} */
+    const notes = [];
     for (const tick of [0, 0.5, 1]) {
-      pen.strokeStyle = tick === 1 ? palette.ink : palette.rule;
-      pen.lineWidth = 1;
-      pen.beginPath();
-      pen.moveTo(left, Math.round(y(tick)) + 0.5);
-      pen.lineTo(width - right, Math.round(y(tick)) + 0.5);
-      pen.stroke();
-      drawText(pen, numberText(tick), left - 7, y(tick), { color: palette.quiet, size, align: "right" });
+      marks.push(ruleMark("y", tick, tick === 1 ? palette.ink : palette.rule));
+      notes.push(textMark(left - 7, bottom - (tick / most) * (bottom - top), numberText(tick), { ...quiet, across: "right" }));
     }
-    for (let power = Math.ceil(low); power <= high; power++) drawText(pen, power ? numberText(10 ** power, 6) : "1", Math.max(left + 16, Math.min(width - 22, x(10 ** power))), height - size * 0.6, { color: palette.quiet, size, align: "center" });
-    pen.lineWidth = 2.4;
-    quadratic.curvatures.forEach((curvature, i) => {
-      pen.strokeStyle = this.color(i);
-      pen.setLineDash(i ? [7, 4] : []);
-      pen.beginPath();
-      for (let k = 0; k <= 240; k++) {
-        const value = 10 ** (low + ((high - low) * k) / 240);
-        pen.lineTo(x(value), y(contraction(curvature, value * momentum.scale, momentum).factor));
-      }
-      pen.stroke();
-    });
-    pen.setLineDash([]);
+    for (let power = Math.ceil(low); power <= high; power++) notes.push(textMark(Math.max(left + 16, Math.min(width - 22, x(10 ** power))), height - size * 0.6, power ? numberText(10 ** power, 6) : "1", quiet));
+    const values = Float64Array.from({ length: 241 }, (_, k) => 10 ** (low + ((high - low) * k) / 240));
+    quadratic.curvatures.forEach((curvature, i) => marks.push(lineMark(values, values.map((value) => factorOf(curvature, value)), { color: this.color(i), width: 2.4, dash: i ? [7, 4] : [] })));
     if (rate > 0) {
-      pen.strokeStyle = palette.ink;
-      pen.lineWidth = 1.4;
-      pen.beginPath();
-      pen.moveTo(x(rate), top);
-      pen.lineTo(x(rate), bottom);
-      pen.stroke();
-      quadratic.curvatures.forEach((curvature, i) => drawMarker(pen, "circle", x(rate), y(contraction(curvature, rate * momentum.scale, momentum).factor), 11, this.color(i), palette.paper, 1.6));
-      drawText(pen, `rate ${numberText(rate, 6)}`, x(rate) + (x(rate) > width / 2 ? -6 : 6), bottom - size * 0.8, { color: palette.ink, halo: palette.paper, size, align: x(rate) > width / 2 ? "right" : "left" });
+      marks.push(lineMark([rate, rate], [0, most], { color: palette.ink, width: 1.4 }));
+      quadratic.curvatures.forEach((curvature, i) => marks.push(pointMark(rate, factorOf(curvature, rate), "circle", 11, this.color(i), palette.paper, 1.6)));
+      const left = x(rate) > width / 2;
+      notes.push(textMark(x(rate) + (left ? -6 : 6), bottom - size * 0.8, `rate ${numberText(rate, 6)}`, { ink: palette.ink, halo: true, size, across: left ? "right" : "left" }));
     }
+    drawMarks(pen, frame, marks);
+    drawMarks(pen, pixelFrame(width, height, palette.paper), notes);
     this.canvas.setAttribute("aria-label", `The factor of each direction over the rate; above 1 it diverges. The limit is ${numberText(limit)}.`);
   }
 

@@ -1,9 +1,10 @@
 // A slider with notches: above each notch stands the loss to which it leads. Short is good, hatched
 // diverges, a ring marks the best.
 
+import { drawMarks } from "../../browser/static/canvas.js";
 import { clearCanvas, fitCanvas } from "../../browser/static/drawing.js";
 import { make } from "../../browser/static/elements.js";
-import { hatching } from "./field.js";
+import { boxesMark, lineMark, pixelFrame, pointMark } from "../../browser/static/marks.js";
 import { numberText } from "./numbers.js";
 
 /** Which of these losses is the lowest, of those that may be called the best: the lowest of all if none
@@ -103,38 +104,26 @@ export class NotchSlider {
     const heights = barHeights(finals, floor, start), wanted = shown.best === false ? -1 : bestOf(finals, shown.steady);
     // A rate at the end is none that one may call the best: better ones may lie beyond.
     const best = shown.open && (wanted === 0 || wanted === values.length - 1) ? -1 : wanted;
-    const hatch = hatching(pen, color, 7);
+    /** @type {import("../../browser/static/marks.js").Mark[]} */
+    const marks = [];
     values.forEach((_, i) => {
       const x = edge + notch * (i + 0.5) - bar / 2;
       if (finals[i] === undefined) return;
       const tall = finals[i] === null ? tallest : heights[i] * tallest;
-      pen.globalAlpha = i === index ? 1 : finals[i] === null ? 0.5 : 0.38;
-      pen.fillStyle = finals[i] === null ? hatch : color;
-      pen.fillRect(x, track - 7 - tall, bar, tall);
+      const fill = finals[i] === null ? { color: "none", pattern: "/", ink: color } : { color };
+      marks.push(boxesMark([x], [track - 7], [x + bar], [track - 7 - tall], fill, i === index ? 1 : finals[i] === null ? 0.5 : 0.38));
     });
-    pen.globalAlpha = 1;
-    pen.strokeStyle = palette.track;
-    pen.lineWidth = 4;
-    pen.lineCap = "round";
-    pen.beginPath();
-    pen.moveTo(edge + notch / 2, track);
-    pen.lineTo(width - edge - notch / 2, track);
-    pen.stroke();
-    const circle = (/** @type {number} */ x, /** @type {number} */ r, /** @type {string} */ edge, /** @type {number} */ w) => {
-      pen.beginPath();
-      pen.arc(x, track, r, 0, 2 * Math.PI);
-      pen.fillStyle = palette.paper;
-      pen.fill();
-      pen.strokeStyle = edge;
-      pen.lineWidth = w;
-      pen.stroke();
+    const ends = [edge + notch / 2, width - edge - notch / 2];
+    // A line with round ends.
+    marks.push(lineMark(ends, [track, track], { color: palette.track, width: 4 }), ...ends.map((x) => pointMark(x, track, "circle", 4, palette.track)));
+    const ring = (/** @type {number} */ i, /** @type {number} */ size, /** @type {string} */ line, /** @type {number} */ wide, opacity = 1) => {
+      const mark = pointMark(edge + notch * (i + 0.5), track, "circle", size, palette.paper, line, wide);
+      marks.push({ ...mark, marker: { .../** @type {any} */ (mark.marker), opacity } });
     };
-    if (best >= 0 && best !== index) circle(edge + notch * (best + 0.5), 4, palette.quiet, 1.8);
-    pen.globalAlpha = disabled ? 0.5 : 1;
-    circle(edge + notch * (index + 0.5), 8, color, 3.4);
-    if (best >= 0 && best === index) circle(edge + notch * (index + 0.5), 2.6, palette.quiet, 1.8);
-    pen.globalAlpha = 1;
-    pen.lineCap = "butt";
+    if (best >= 0 && best !== index) ring(best, 8, palette.quiet, 1.8);
+    ring(index, 16, color, 3.4, disabled ? 0.5 : 1);
+    if (best >= 0 && best === index) ring(index, 5.2, palette.quiet, 1.8, disabled ? 0.5 : 1);
+    drawMarks(pen, pixelFrame(width, height, palette.paper), marks);
     this.element.setAttribute("aria-valuemin", "0");
     this.element.setAttribute("aria-valuemax", String(values.length - 1));
     this.element.setAttribute("aria-valuenow", String(index));

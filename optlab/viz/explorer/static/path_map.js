@@ -1,11 +1,15 @@
 // The map of recorded runs of a real model: their paths in the plane in which they move most, over the
 // loss there where it is known.
 
-import { between, clearCanvas, drawLeader, drawMarker, drawText, fitCanvas, placeLabel } from "../../browser/static/drawing.js";
+import { drawMarks } from "../../browser/static/canvas.js";
+import { between, clearCanvas, fitCanvas, leaderOf, placeLabel } from "../../browser/static/drawing.js";
 import { make } from "../../browser/static/elements.js";
+import { leaderMarks, lineMark, pixelFrame, pointMark, textMark } from "../../browser/static/marks.js";
 import { bytesOf } from "../../browser/static/page_model.js";
-import { contour, fieldWithin, shades } from "./field.js";
+import { fieldMarks, fieldWithin } from "./field.js";
 import { numberText } from "./numbers.js";
+
+/** @typedef {import("../../browser/static/marks.js").Mark} Mark */
 
 export class PathMap {
   /** @param {any} explorer
@@ -42,64 +46,36 @@ export class PathMap {
     return [((x - x0) / (x1 - x0)) * this.width, this.height - ((y - y0) / (y1 - y0)) * this.height];
   }
 
+  /** The map as marks see it.
+   * @returns {import("../../browser/static/marks.js").Frame} */
+  get frame() {
+    const [x0, x1, y0, y1] = this.box;
+    return { left: 0, top: 0, width: this.width, height: this.height, x: { low: x0, high: x1 }, y: { low: y0, high: y1 }, paper: this.explorer.palette.mapHigh };
+  }
+
   drawBase() {
     const { explorer, plane } = this;
     const { palette } = explorer;
     const pen = fitCanvas(this.base, this.width, this.height);
     clearCanvas(pen);
-    if (this.heights) this.drawGround(pen);
+    const marks = this.heights ? fieldMarks(fieldWithin(this.heights, plane.ground, 180, 100, null), palette) : [];
     for (const one of explorer.inOrder()) {
       const path = plane.paths[one.entry.name];
       if (!path) continue;
-      this.line(pen, one, path.points, 0.35);
-      const [x, y] = this.place(path.points[0]);
-      drawMarker(pen, "circle", x, y, 7, palette.paper, one.color);
+      const [x, y] = path.points[0];
+      marks.push(this.pathMark(one, path.points, 0.35), pointMark(x, y, "circle", 7, palette.paper, one.color));
     }
+    drawMarks(pen, this.frame, marks);
   }
 
-  /** @param {CanvasRenderingContext2D} pen */
-  drawGround(pen) {
-    const { palette } = this.explorer;
-    const box = this.plane.ground, field = fieldWithin(this.heights, box, 180, 100, null);
-    const [left, low] = this.place([box[0], box[2]]);
-    const [right, high] = this.place([box[1], box[3]]);
-    const [width, height] = [right - left, low - high];
-    pen.imageSmoothingEnabled = true;
-    pen.imageSmoothingQuality = "high";
-    pen.drawImage(shades(field, palette.mapLow, palette.mapHigh), left, high, width, height);
-    for (const level of field.levels) {
-      const pieces = contour(field, level.loss);
-      const path = new Path2D();
-      for (let i = 0; i < pieces.length; i += 4) {
-        path.moveTo(left + pieces[i] * width, high + (1 - pieces[i + 1]) * height);
-        path.lineTo(left + pieces[i + 2] * width, high + (1 - pieces[i + 3]) * height);
-      }
-      pen.strokeStyle = palette.contour;
-      pen.globalAlpha = level.bold ? 0.95 : 0.5;
-      pen.lineWidth = level.bold ? 1.1 : 0.7;
-      pen.stroke(path);
-    }
-    pen.globalAlpha = 1;
-  }
-
-  /** @param {CanvasRenderingContext2D} pen
+  /** A path, faint behind the one up to the step.
    * @param {any} one
    * @param {number[][]} points
-   * @param {number} opacity */
-  line(pen, one, points, opacity) {
-    pen.strokeStyle = one.color;
-    pen.globalAlpha = opacity;
-    pen.lineWidth = opacity < 1 ? 1.4 : 2.2;
-    pen.setLineDash(opacity < 1 ? [] : one.style.dash);
-    pen.beginPath();
-    points.forEach((point, i) => {
-      const [x, y] = this.place(point);
-      if (i) pen.lineTo(x, y);
-      else pen.moveTo(x, y);
-    });
-    pen.stroke();
-    pen.setLineDash([]);
-    pen.globalAlpha = 1;
+   * @param {number} opacity
+   * @returns {Mark} */
+  pathMark(one, points, opacity) {
+    const faint = opacity < 1;
+    return lineMark(Float64Array.from(points, ([x]) => x), Float64Array.from(points, ([, y]) => y), { color: one.color, width: faint ? 1.4 : 2.2, dash: faint ? [] : one.style.dash, opacity });
   }
 
   /** The point of a path at a step, between two recorded ones on the line between them.
@@ -125,28 +101,33 @@ export class PathMap {
     clearCanvas(pen);
     /** @type {string[]} */
     const said = [];
+    /** @type {Mark[]} */
+    const marks = [];
     /** @type {{one: any, place: number[]}[]} */
     const ends = explorer.inOrder().filter((/** @type {any} */ one) => plane.paths[one.entry.name]).map((/** @type {any} */ one) => {
       const points = this.until(plane.paths[one.entry.name], state.step);
-      this.line(pen, one, points, 1);
+      marks.push(this.pathMark(one, points, 1));
       said.push(`${one.entry.name} (${points[points.length - 1].map((c) => numberText(c)).join(", ")})`);
       return { one, place: this.place(points[points.length - 1]) };
     });
-    for (const { one, place: [x, y] } of ends) drawMarker(pen, one.style.marker, x, y, one.entry.name === state.selected ? 15 : 12, one.color, palette.paper);
+    drawMarks(pen, this.frame, marks);
+    /** @type {Mark[]} */
+    const notes = [];
+    for (const { one, place: [x, y] } of ends) notes.push(pointMark(x, y, one.style.marker, one.entry.name === state.selected ? 15 : 12, one.color, palette.paper));
     // Names stand beside their points, off the paths and the other marks. The chosen one is named first.
     const size = 15 * state.text_size;
     const paths = ends.flatMap(({ one }) => between(plane.paths[one.entry.name].points.map((/** @type {number[]} */ point) => this.place(point))));
     const starts = ends.map(({ one }) => this.place(plane.paths[one.entry.name].points[0]));
     const taken = [...starts, ...ends.map(({ place }) => place)].map(([x, y]) => [x - 9, y - 9, x + 9, y + 9]);
     taken.push([this.width / 2, 0, this.width, 2.2 * size]); // how much the plane holds
-    const label = (/** @type {string} */ text, /** @type {number[]} */ [x, y], /** @type {string} */ color, weight = "") => {
+    const label = (/** @type {string} */ text, /** @type {number[]} */ [x, y], /** @type {string} */ color, bold = false) => {
       const spot = placeLabel(pen, text, x, y, size * 1.12, this.width, this.height, taken, 12, paths);
-      drawLeader(pen, spot, x, y, color);
-      drawText(pen, text, spot.cx, spot.cy, { color, halo: palette.mapHigh, size, weight, align: "center" });
+      notes.push(...leaderMarks(leaderOf(spot, x, y), color), textMark(spot.cx, spot.cy, text, { ink: color, halo: true, size, bold }));
     };
     const [first] = starts;
     if (first && starts.every(([x, y]) => Math.hypot(x - first[0], y - first[1]) < 30)) label("start", first, palette.ink);
-    for (const { one, place } of state.step ? ends.reverse() : []) label(one.entry.name, place, one.color, "bold");
+    for (const { one, place } of state.step ? ends.reverse() : []) label(one.entry.name, place, one.color, true);
+    drawMarks(pen, pixelFrame(this.width, this.height, palette.mapHigh), notes);
     this.top.setAttribute("aria-label", `Paths in the plane of the runs at step ${state.step}: ${said.join(", ")}; ${plane.said}.`);
   }
 }

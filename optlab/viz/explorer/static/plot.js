@@ -1,11 +1,15 @@
 // The tall plot beside the map: curves over the steps, or the plane of all runs. A vertical line is the
 // step that the map shows; it can be dragged.
 
-import { FONTS, clearCanvas, drawMarker, drawText, fitCanvas, linearTicks } from "../../browser/static/drawing.js";
+import { drawMarks } from "../../browser/static/canvas.js";
+import { FONTS, clearCanvas, fitCanvas, linearTicks } from "../../browser/static/drawing.js";
 import { make } from "../../browser/static/elements.js";
+import { lineMark, pixelFrame, pointMark, ruleMark, textMark } from "../../browser/static/marks.js";
 import { seriesOf } from "./engine.js";
 import { fillSelect, numberText } from "./numbers.js";
 import { Plane } from "./plane.js";
+
+/** @typedef {import("../../browser/static/marks.js").Mark} Mark */
 
 /** @type {[string, string][]} */
 const TABS = [["loss", "loss"], ["memory", "memory"], ["length", "step length"], ["angle", "angle"], ["plane", "all runs"], ["beside", "more"]];
@@ -222,6 +226,20 @@ export class Plot {
     return bottom - Math.max(-3, Math.min(3, share)) * (bottom - this.upper);
   }
 
+  /** The plot as marks see it: over the steps what `bend` makes of values.
+   * @returns {import("../../browser/static/marks.js").Frame} */
+  get frame() {
+    const { left, upper, width, height, right, lower } = this;
+    return {
+      left, top: upper, width: width - left - right, height: height - lower - upper, x: { low: 0, high: this.explorer.state.steps },
+      y: { low: this.low, high: this.high }, paper: this.explorer.palette.paper,
+    };
+  }
+
+  get pixels() {
+    return pixelFrame(this.width, this.height, this.explorer.palette.paper);
+  }
+
   /** The text of a tick: powers of ten in short.
    * @param {number} value */
   tickText(value) {
@@ -271,47 +289,39 @@ export class Plot {
     }
     this.prepare();
     const size = 13 * state.text_size;
-    pen.lineWidth = 1;
+    /** @type {Mark[]} */
+    const rules = [];
+    const notes = this.partMarks(size);
     for (const tick of this.ticks()) {
-      const py = Math.round(this.scale === "log" ? this.at(Math.log10(tick)) : this.y(tick)) + 0.5;
-      pen.strokeStyle = tick === 0 && this.scale !== "log" ? palette.frame : palette.rule;
-      pen.beginPath();
-      pen.moveTo(this.left, py);
-      pen.lineTo(this.width - this.right, py);
-      pen.stroke();
-      drawText(pen, this.tickText(tick), this.left - 7, py, { color: palette.quiet, size, align: "right" });
+      const at = this.scale === "log" ? Math.log10(tick) : this.bend(tick);
+      rules.push(ruleMark("y", at, tick === 0 && this.scale !== "log" ? palette.frame : palette.rule));
+      notes.push(textMark(this.left - 7, Math.round(this.at(at)) + 0.5, this.tickText(tick), { ink: palette.quiet, size, across: "right" }));
     }
     for (const tick of this.stepTicks()) {
       const right = this.x(tick) > this.width - 22 * state.text_size;
-      drawText(pen, tick === 0 ? "step 0" : numberText(tick, 6), tick === 0 ? this.left : right ? this.width - 2 : this.x(tick), this.height - size * 0.62, { color: palette.quiet, size, align: tick === 0 ? "left" : right ? "right" : "center" });
+      notes.push(textMark(tick === 0 ? this.left : right ? this.width - 2 : this.x(tick), this.height - size * 0.62, tick === 0 ? "step 0" : numberText(tick, 6), { ink: palette.quiet, size, across: tick === 0 ? "left" : right ? "right" : "center" }));
     }
-    this.drawParts(pen, size);
     const many = this.curves.length > 8;
     for (const curve of this.curves) {
-      const { one, values } = curve;
+      const { values } = curve;
       curve.heights = Array.from(values, (/** @type {number} */ value) => this.y(value));
-      const path = new Path2D();
-      let open = false;
-      for (let k = 0; k < values.length; k++) {
-        if (Number.isNaN(values[k])) open = false;
-        else if (open) path.lineTo(this.x(k), curve.heights[k]);
-        else {
-          path.moveTo(this.x(k), curve.heights[k]);
-          open = true;
-        }
-      }
-      one.curve = path;
+      // Three heights of the plot away a curve goes no farther.
+      const tall = this.high - this.low;
+      curve.y = Float64Array.from(values, (/** @type {number} */ value) => (Number.isNaN(value) ? NaN : Math.max(this.low - 3 * tall, Math.min(this.low + 3 * tall, this.bend(value)))));
+      curve.x = Float64Array.from(values, (/** @type {number} */ _, /** @type {number} */ k) => k);
       curve.ink = inked(curve.heights, this.width - this.left - this.right);
     }
     this.curves.sort((/** @type {any} */ a, /** @type {any} */ b) => b.ink - a.ink); // the others lie over a block
-    for (const { one, ink } of this.curves) {
+    const lines = this.curves.map(({ one, x, y, ink }) => {
       const faint = many && one.entry.name !== state.selected;
-      this.stroke(pen, one, 0, state.steps, faint ? 0.15 : ink > BLOCK ? 0.16 : 0.4, 1.6, false);
-    }
+      return { ...lineMark(x, y, { color: one.color, width: 1.6, opacity: faint ? 0.15 : ink > BLOCK ? 0.16 : 0.4 }), clip: true };
+    });
     if (!this.curves.some(({ values }) => values.some(Number.isFinite))) {
       const texts = this.what === "memory" ? ["No memory: each step depends", "on its own gradient alone."] : ["Nothing to show:", "no optimizer here has it."];
-      texts.forEach((text, i) => drawText(pen, text, (this.width + this.left) / 2, this.height / 2 + (i - 1) * 1.5 * size, { color: palette.quiet, size, align: "center" }));
+      texts.forEach((text, i) => notes.push(textMark((this.width + this.left) / 2, this.height / 2 + (i - 1) * 1.5 * size, text, { ink: palette.quiet, size })));
     }
+    drawMarks(pen, this.frame, [...rules, ...lines]);
+    drawMarks(pen, this.pixels, notes);
     this.describe();
   }
 
@@ -326,40 +336,14 @@ export class Plot {
   }
 
   /** The parts of a run that the claim of an example names, as brackets over the curves.
-   * @param {CanvasRenderingContext2D} pen
-   * @param {number} size */
-  drawParts(pen, size) {
+   * @param {number} size
+   * @returns {Mark[]} in pixels */
+  partMarks(size) {
     const { palette } = this.explorer;
-    for (const [text, from, to] of this.parts) {
+    return this.parts.flatMap(([text, from, to]) => {
       const x0 = this.x(from) + 2, x1 = this.x(to) - 2;
-      pen.strokeStyle = palette.ink;
-      pen.lineWidth = 2.4;
-      pen.beginPath();
-      pen.moveTo(x0, size * 1.6);
-      pen.lineTo(x1, size * 1.6);
-      pen.stroke();
-      drawText(pen, text, (x0 + x1) / 2, size * 0.75, { color: palette.quiet, size, align: "center" });
-    }
-  }
-
-  /** @param {CanvasRenderingContext2D} pen
-   * @param {any} one
-   * @param {number} from
-   * @param {number} to
-   * @param {number} alpha
-   * @param {number} width
-   * @param {boolean} dashed */
-  stroke(pen, one, from, to, alpha, width, dashed) {
-    pen.save();
-    pen.beginPath();
-    pen.rect(this.x(from) - 1, 0, this.x(to) - this.x(from) + 1, this.height - this.lower + 2);
-    pen.clip();
-    pen.strokeStyle = one.color;
-    pen.globalAlpha = alpha;
-    pen.lineWidth = width;
-    pen.setLineDash(dashed ? one.style.dash : []);
-    pen.stroke(one.curve);
-    pen.restore();
+      return [lineMark([x0, x1], [size * 1.6, size * 1.6], { color: palette.ink, width: 2.4 }), textMark((x0 + x1) / 2, size * 0.75, text, { ink: palette.quiet, size })];
+    });
   }
 
   describe() {
@@ -390,40 +374,37 @@ export class Plot {
       return;
     }
     const px = Math.round(this.x(state.step)) + 0.5;
-    const many = this.curves.length > 8;
-    for (const { one, ink } of this.curves) {
+    const many = this.curves.length > 8, count = state.step + 1;
+    drawMarks(pen, this.frame, this.curves.map(({ one, x, y, ink }) => {
       const faint = many && one.entry.name !== state.selected, block = ink > BLOCK;
-      this.stroke(pen, one, 0, state.step, faint ? 0.3 : block ? 0.25 : 1, faint ? 1.4 : block ? 1.2 : 2.6, !block);
-    }
-    if (this.curves.length) {
-      pen.strokeStyle = palette.ink;
-      pen.lineWidth = 1.6;
-      pen.beginPath();
-      pen.moveTo(px, this.upper - 6);
-      pen.lineTo(px, this.height - this.lower);
-      pen.stroke();
-    }
+      const look = { color: one.color, width: faint ? 1.4 : block ? 1.2 : 2.6, dash: block ? [] : one.style.dash, opacity: faint ? 0.3 : block ? 0.25 : 1 };
+      return { ...lineMark(x.subarray(0, count), y.subarray(0, count), look), clip: true };
+    }));
+    /** @type {Mark[]} */
+    const marks = [];
+    if (this.curves.length) marks.push(lineMark([px, px], [this.upper - 6, this.height - this.lower], { color: palette.ink, width: 1.6 }));
     const labels = [];
     for (const { one, values } of this.curves) {
       const value = values[Math.min(state.step, one.run.last)];
       if (!Number.isFinite(value) || (many && one.entry.name !== state.selected)) continue;
       const py = this.y(value);
       if (py < -4 || py > this.height - this.lower + 6) continue;
-      drawMarker(pen, one.style.marker, px, py, 13, one.color, palette.paper);
+      marks.push(pointMark(px, py, one.style.marker, 13, one.color, palette.paper));
       labels.push({ one, py, wanted: py, text: `${one.entry.name} ${numberText(value)}` });
     }
-    this.drawLabels(pen, labels, px);
+    drawMarks(pen, this.pixels, [...marks, ...this.labelMarks(pen, labels, px)]);
     const chosen = this.curves.find(({ one }) => one.entry.name === state.selected);
     this.top.setAttribute("aria-label", `${this.about.textContent || "memory"}, over the steps`);
     this.top.setAttribute("aria-valuetext", `step ${state.step}: ${state.selected} ${chosen ? numberText(chosen.values[state.step]) : "not there"}`);
   }
 
   /** Labels beside the cursor, where neither a curve nor another label is.
-   * @param {CanvasRenderingContext2D} pen
+   * @param {CanvasRenderingContext2D} pen that measures
    * @param {any[]} labels
-   * @param {number} px */
-  drawLabels(pen, labels, px) {
-    const { palette, state } = this.explorer;
+   * @param {number} px
+   * @returns {Mark[]} in pixels */
+  labelMarks(pen, labels, px) {
+    const { state } = this.explorer;
     const size = 15 * state.text_size, half = size * 0.62;
     const top = this.upper + half, bottom = this.height - this.lower - half;
     /** @type {number[][]} */
@@ -465,8 +446,8 @@ export class Plot {
       const heights = side.map(({ py }) => py).sort((a, b) => a - b);
       side.forEach((label, i) => (label.py = heights[i]));
     }
-    for (const { text, one, from, py, size } of labels) drawText(pen, text, from, py, { color: one.color, halo: palette.paper, size, weight: "bold" });
     this.labels = labels;
+    return labels.map(({ text, one, from, py, size: tall }) => textMark(from, py, text, { ink: one.color, halo: true, size: tall, bold: true, across: "left" }));
   }
 
   /** How many curves run through a box.

@@ -1,9 +1,13 @@
 // A learning-rate range test, as optlab.lab.lr_range_test: one run whose rate grows with every step,
 // and each rate alone for some steps from the start.
 
-import { clearCanvas, drawMarker, drawText, fitCanvas } from "../../browser/static/drawing.js";
+import { drawMarks } from "../../browser/static/canvas.js";
+import { clearCanvas, fitCanvas } from "../../browser/static/drawing.js";
 import { make } from "../../browser/static/elements.js";
+import { lineMark, pixelFrame, pointMark, ruleMark, textMark } from "../../browser/static/marks.js";
 import { numberText } from "./numbers.js";
+
+/** @typedef {import("../../browser/static/marks.js").Mark} Mark */
 
 const STEPS = 200, LOW = 1e-5, HIGH = 10, ALONE = 50, TOO_HIGH = 4;
 
@@ -94,48 +98,34 @@ export class RatesPanel {
     const left = 46 * state.text_size, right = 16, top = 8, bottom = height - 24 * state.text_size;
     const x = (/** @type {number} */ rate) => left + (Math.log10(rate / LOW) / Math.log10(HIGH / LOW)) * (width - left - right);
     const y = (/** @type {number} */ value) => bottom - ((Math.max(low, bend(value)) - low) / (high - low)) * (bottom - top);
+    // Losses are drawn above the base, over the rate: both axes are logarithmic.
+    const frame = { left, top, width: width - left - right, height: bottom - top, x: { low: Math.log10(LOW), high: Math.log10(HIGH), scale: "log" }, y: { low, high, scale: "log" }, paper: palette.paper };
+    /** @type {Mark[]} */
+    const marks = [];
+    /** @type {Mark[]} */
+    const notes = [];
+    const quiet = { ink: palette.quiet, size };
     const stride = Math.max(1, Math.ceil((high - low) / 4));
     for (let power = Math.ceil(low); power <= high; power++) {
       if (power % stride) continue;
-      const py = Math.round(bottom - ((power - low) / (high - low)) * (bottom - top)) + 0.5;
-      pen.strokeStyle = palette.rule;
-      pen.lineWidth = 1;
-      pen.beginPath();
-      pen.moveTo(left, py);
-      pen.lineTo(width - right, py);
-      pen.stroke();
-      drawText(pen, numberText(10 ** power), left - 7, py, { color: palette.quiet, size, align: "right" });
+      marks.push(ruleMark("y", 10 ** power, palette.rule));
+      notes.push(textMark(left - 7, Math.round(bottom - ((power - low) / (high - low)) * (bottom - top)) + 0.5, numberText(10 ** power), { ...quiet, across: "right" }));
     }
-    for (const rate of [1e-4, 1e-2, 1]) drawText(pen, numberText(rate, 6), x(rate), height - size * 0.6, { color: palette.quiet, size, align: "center" });
-    pen.save();
-    pen.beginPath();
-    pen.rect(left, top - 4, width - left - right, bottom - top + 8);
-    pen.clip();
-    for (const [values, alpha, thick] of /** @type {[number[], number, number][]} */ ([[loss, 0.4, 1.8], [ends, 1, 2.6]])) {
-      pen.strokeStyle = selected.color;
-      pen.globalAlpha = alpha;
-      pen.lineWidth = thick;
-      pen.beginPath();
-      let open = false;
-      values.forEach((value, i) => {
-        if (!Number.isFinite(value) || bend(value) > high + 2) open = false;
-        else {
-          if (open) pen.lineTo(x(rates[i]), y(value));
-          else pen.moveTo(x(rates[i]), y(value));
-          open = true;
-        }
-      });
-      pen.stroke();
+    for (const rate of [1e-4, 1e-2, 1]) notes.push(textMark(x(rate), height - size * 0.6, numberText(rate, 6), quiet));
+    for (const [values, opacity, thick] of /** @type {[number[], number, number][]} */ ([[loss, 0.4, 1.8], [ends, 1, 2.6]])) {
+      const heights = Float64Array.from(values, (value) => (!Number.isFinite(value) || bend(value) > high + 2 ? NaN : Math.max(value - base, 10 ** low)));
+      marks.push({ ...lineMark(rates.slice(0, values.length), heights, { color: selected.color, width: thick, opacity }), clip: true });
     }
-    pen.restore();
     const at = (/** @type {number} */ rate) => ends[rates.reduce((/** @type {number} */ best, /** @type {number} */ one, /** @type {number} */ i) => (Math.abs(Math.log(one / rate)) < Math.abs(Math.log(rates[best] / rate)) ? i : best), 0)];
     const texts = [[suggestion, `suggestion ${numberText(suggestion, 2)}`, -1], [highest, `still lower at ${numberText(highest, 2)}`, 1]];
     for (const [rate, text, side] of /** @type {[number, string, number][]} */ (texts)) {
       const px = x(rate), py = y(at(rate));
-      drawMarker(pen, "circle", px, py, 11, palette.paper, palette.ink, 2.2);
+      notes.push(pointMark(px, py, "circle", 11, palette.paper, palette.ink, 2.2));
       const below = Math.min(bottom - size * 0.7, py + size * 1.3);
-      drawText(pen, text, side < 0 ? Math.max(left + 4, px - 4) : px > width * 0.62 ? px - 9 : px + 7, side < 0 ? below : Math.max(top + size * 0.6, py - size * 0.9), { color: palette.ink, halo: palette.paper, size, align: side < 0 ? (px - left > width * 0.36 ? "right" : "left") : px > width * 0.62 ? "right" : "left" });
+      notes.push(textMark(side < 0 ? Math.max(left + 4, px - 4) : px > width * 0.62 ? px - 9 : px + 7, side < 0 ? below : Math.max(top + size * 0.6, py - size * 0.9), text, { ink: palette.ink, halo: true, size, across: side < 0 ? (px - left > width * 0.36 ? "right" : "left") : px > width * 0.62 ? "right" : "left" }));
     }
+    drawMarks(pen, frame, marks);
+    drawMarks(pen, pixelFrame(width, height, palette.paper), notes);
     this.canvas.setAttribute("aria-label", `Loss over the rate. Suggestion ${numberText(suggestion, 2)}, still lower at ${numberText(highest, 2)}.`);
   }
 }

@@ -1,24 +1,24 @@
 // A memory study, one run at a time. Numbers and texts come from Python; this code draws them and
 // changes the selected run.
 
-import { between, linearTicks, markerPath, placeLabel } from "../../browser/static/drawing.js";
+import { between, linearTicks, markerOutline, placeLabel } from "../../browser/static/drawing.js";
 import { classes, fill, make, makeButton, put } from "../../browser/static/elements.js";
 import { Widget } from "../../browser/static/widget.js";
 
 const PAD = { left: 46, right: 10, top: 20, bottom: 22 };
 
-// The canvas interface of `markerPath`, recorded as an SVG path.
+// The canvas interface of `markerOutline`, recorded as an SVG path.
 class PathPen {
   constructor() { this.d = ""; }
-  beginPath() { this.d = ""; }
   closePath() { this.d += "Z"; }
-  lineTo(x, y) { this.d += `${this.d ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`; }
+  moveTo(x, y) { this.d += `M${x.toFixed(1)} ${y.toFixed(1)}`; }
+  lineTo(x, y) { this.d += `L${x.toFixed(1)} ${y.toFixed(1)}`; }
   arc(x, y, r) { this.d = `M${x - r} ${y}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0Z`; }
 }
 
 function markerShape(marker, x, y, size) {
   const pen = new PathPen();
-  markerPath(pen, marker, x, y, size);
+  markerOutline(pen, marker, x, y, size);
   return pen.d;
 }
 
