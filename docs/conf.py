@@ -108,6 +108,7 @@ html_show_sourcelink = False
 html_copy_source = False
 html_show_sphinx = False
 html_extra_path = [str(HERE / "_build" / "extra")]
+html_context = {"default_mode": "auto"}  # light or dark, as the reader's system
 html_theme_options = {
     "logo": {"text": "optlab", "image_light": "_static/mark.svg", "image_dark": "_static/mark.svg"},
     "navbar_align": "left",
