@@ -26,7 +26,9 @@ def _with_element(data):
     element = (
         f'<div class="site-figure">{image}<script type="application/json">{stored}</script></div>'
     )
-    rest = {kind: shown for kind, shown in data.items() if kind != _PLOTLY}  # Sphinx knows no plotly
+    rest = {
+        kind: shown for kind, shown in data.items() if kind != _PLOTLY
+    }  # Sphinx knows no plotly
     return {**rest, "text/html": element + data.get("text/html", "")}
 
 

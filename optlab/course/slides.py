@@ -18,7 +18,7 @@ _MATHJAX = ("mathjax", "static/mathjax/es5/tex-svg-full.js")
 _NEEDED = ("nbconvert", "nbclient", "nbformat", _REVEAL[0], _MATHJAX[0])
 _HEADING = re.compile(r"^#{1,2} ", re.MULTILINE)
 _SOLUTIONS = re.compile(r"<details>.*?</details>", re.DOTALL)
-_HIDDEN = re.compile(r"^(import|from) ")
+_HIDDEN = re.compile(r"^(try:|except |\s*(import|from|%pip) )")
 _IN_THE_PAGE = "in-the-page:"
 _LONG = 14
 """Lines of code that stand on the slide of their figure; longer code has a slide of its own."""

@@ -13,12 +13,20 @@ from optlab.cli import main
 from optlab.course import slides
 
 nbf = nbformat.v4
+INSTALLS = """\
+try:
+    import optlab as ol
+except ModuleNotFoundError:
+    %pip install -q "optlab[lab]"
+    import optlab as ol
+
+import numpy as np"""
 
 
 def test_cells_become_slides():
     text, code = nbf.new_markdown_cell, nbf.new_code_cell
     long = code("x = 1\n" * 30, outputs=[nbf.new_output("stream", text="1")])
-    cells = [text("# Title"), code("import optlab as ol"), text("words"), long, code("y = 2")]
+    cells = [text("# Title"), code(INSTALLS), text("words"), long, code("y = 2")]
     cells.append(text("**1.** Why?\n\n<details>because</details>"))
     made = slides.marked(nbf.new_notebook(cells=cells)).cells
     where = [cell.metadata.slideshow.slide_type for cell in made]
