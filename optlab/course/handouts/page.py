@@ -159,7 +159,7 @@ def race_of(subject: Subject) -> Any:
     def run(_: Any = None) -> Any:
         runs = {subject.name: subject.make()}
         if subject.name != "SGD":
-            runs["SGD"] = SGD(subject.beside)
+            runs["SGD"] = SGD(0.03)
         return compare(subject.problem, runs, steps=subject.steps, seed=0)
 
     return run() if subject.ranks == 1 else LocalWorld(subject.ranks).run(run)[0]

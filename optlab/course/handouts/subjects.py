@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from optlab import optimizer as ol
+from optlab.lab.problems import noisy
 from optlab.optimizer.quasi_newton.history import History
 
 
@@ -26,10 +27,8 @@ class Subject:
         The functions that are its rule: their sources are the code on the page.
     ranks : int
         The simulated ranks on which it runs for the picture, of an optimizer that needs several.
-    problem, steps : str, int
+    problem, steps : str or Surface, int
         The surface of the picture, and how many steps are taken on it.
-    beside : float
-        The rate of the SGD beside it.
     note : str
         A sentence under the picture. Where SGD ends lower, it says so and why.
     """
@@ -38,9 +37,8 @@ class Subject:
     make: Callable[[], Any]
     rule: tuple[Callable[..., Any], ...] = ()
     ranks: int = 1
-    problem: str = "valley"
+    problem: Any = "valley"
     steps: int = 60
-    beside: float = 0.03
     note: str = ""
 
     @property
@@ -93,9 +91,8 @@ _LENGTH = (
     "The rate falls to zero (cosine): at a constant one the steps keep their length to the end."
 )
 _WITH_NOISE: Any = {
-    "problem": "noisy_bowl",
+    "problem": noisy("valley", 2.0),
     "steps": 100,
-    "beside": 0.1,
     "note": "The gradients are noisy: SGD at the same rate wanders around the minimum, the average "
     "less.",
 }
@@ -142,13 +139,13 @@ _ALL = [
     ),
     Subject(
         _EMA,
-        lambda: _EMA.around(ol.SGD(0.1), 0.9),
+        lambda: _EMA.around(_sgd(), 0.9),
         (_EMA._next_memory, _EMA._average),
         **_WITH_NOISE,
     ),
     Subject(
         _MEAN,
-        lambda: _MEAN.around(ol.SGD(0.1), 0.5, min_average_window=5, max_average_window=20),
+        lambda: _MEAN.around(_sgd(), 0.5, min_average_window=5, max_average_window=20),
         (_MEAN._next_memory, _MEAN._average),
         **_WITH_NOISE,
     ),
