@@ -36,6 +36,16 @@ def test_cells_become_slides():
     assert len({cell.id for cell in made}) == len(made)
 
 
+def test_a_figure_that_is_alive_has_a_slide_for_itself():
+    data = {"text/html": "<div data-ol='x'></div>"}
+    shown = nbf.new_output("display_data", data=data)
+    cells = [nbf.new_markdown_cell("# Title"), nbf.new_code_cell("ol.explore()", outputs=[shown])]
+    made = slides.marked(nbf.new_notebook(cells=cells)).cells
+    where = [cell.metadata.slideshow.slide_type for cell in made]
+    assert where == ["slide", "-", "subslide"]
+    assert [len(cell.get("outputs", [])) for cell in made] == [0, 0, 1]
+
+
 def test_a_missing_package_is_said_before_anything_runs(tmp_path, monkeypatch, capsys):
     known = find_spec
     monkeypatch.setattr(
