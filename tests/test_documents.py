@@ -192,10 +192,11 @@ FIVE_QUESTIONS = {
 }
 
 
-def test_the_five_questions_of_a_newcomer_are_one_click_from_the_readme():
-    readme = PAGES[0].read_text(encoding="utf-8")
+def test_the_five_questions_of_a_newcomer_are_one_click_from_the_readme_and_the_front_page():
+    readme, front = (path.read_text(encoding="utf-8") for path in (PAGES[0], PAGES[-1]))
     for question, page in FIVE_QUESTIONS.items():
         assert re.search(rf"\[[^\]]*{question}[^\]]*\]\(docs/how-to/{page}\.md\)", readme), question
+        assert f"[{question}](how-to/{page}.md)" in front, question
 
 
 #: Modules that the reference shows under the shorter path of a program.
