@@ -25,6 +25,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--no-notebooks", action="store_true", help="show the notebooks without their outputs"
     )
+    parser.add_argument(
+        "--repository", metavar="OWNER/NAME", help="on GitHub: notebooks link to Colab and Binder"
+    )
     parser.add_argument("--fresh", action="store_true", help="forget earlier builds")
     chosen = parser.parse_args(arguments)
     try:
@@ -45,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
     os.environ["PYTHONPATH"] = f"{root}{os.pathsep}{path}" if path else root
     os.environ["IPYTHONDIR"] = str(BUILD / "ipython")  # with the start of docs/kernel.py
     os.environ["OPTLAB_SITE_NOTEBOOKS"] = "off" if chosen.no_notebooks else "cache"
-    sources.write(BUILD / "source")
+    sources.write(BUILD / "source", chosen.repository)
     # Sphinx writes a page of source code again where the file is newer, not where its links are.
     shutil.rmtree(chosen.out / "_modules", ignore_errors=True)
     options = ["-W", "--keep-going", "-q", "-b", "html", "-c", str(HERE)]

@@ -54,6 +54,7 @@ toc_object_entries_show_parents = "hide"
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist", "attrs_inline", "attrs_block"]
 myst_heading_anchors = 3
 nb_execution_mode = os.environ.get("OPTLAB_SITE_NOTEBOOKS", "cache")
+nb_execution_excludepatterns = ["course/*"]  # a student has still to write what would run
 nb_execution_timeout = 1200  # a cell that hangs; the slowest takes some seconds
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
@@ -108,12 +109,13 @@ html_show_sourcelink = False
 html_copy_source = False
 html_show_sphinx = False
 html_extra_path = [str(HERE / "_build" / "extra")]
+html_context = {"default_mode": "auto"}  # light or dark, as the reader's system
 html_theme_options = {
     "logo": {"text": "optlab", "image_light": "_static/mark.svg", "image_dark": "_static/mark.svg"},
     "navbar_align": "left",
     "navbar_end": ["theme-switcher"],
     "navbar_persistent": ["search-button"],
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 8,
     "show_nav_level": 1,
     "navigation_depth": 2,
     "collapse_navigation": True,
@@ -132,7 +134,7 @@ html_sidebars = {
     "explorer": [],
     "reference/api/*": ["package-names"],
     **{f"{part}/*": ["sidebar-nav-bs"] for part in ("tutorials", "how-to", "explanation")},
-    **{f"{part}/*": ["sidebar-nav-bs"] for part in ("gallery", "development")},
+    **{f"{part}/*": ["sidebar-nav-bs"] for part in ("gallery", "course", "development")},
     "reference/[!a]*": ["sidebar-nav-bs"],
 }
 mathjax_path = (

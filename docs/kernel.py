@@ -12,7 +12,7 @@ _PLOTLY = "application/vnd.plotly.v1+json"
 
 
 def _with_element(data):
-    """Return a bundle of outputs that has the figure as HTML, too."""
+    """Return a bundle of outputs that has the figure as HTML."""
     figure = data.get(_PLOTLY)
     if figure is None:
         return data
@@ -26,7 +26,10 @@ def _with_element(data):
     element = (
         f'<div class="site-figure">{image}<script type="application/json">{stored}</script></div>'
     )
-    return {**data, "text/html": element + data.get("text/html", "")}
+    rest = {
+        kind: shown for kind, shown in data.items() if kind != _PLOTLY
+    }  # Sphinx knows no plotly
+    return {**rest, "text/html": element + data.get("text/html", "")}
 
 
 def _connect(shell):

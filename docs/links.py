@@ -23,6 +23,7 @@ DOCUMENTS = {
     "notebooks": "tutorials/index.md",
     "notebooks/README.md": "tutorials/index.md",
     "notebooks/lectures": "tutorials/index.md",
+    "notebooks/course": "course/index.md",
     "optlab/autograd/rules/README.md": "reference/rules.md",
 }
 
@@ -51,9 +52,32 @@ def page_of(path: str) -> str | None:
         return f"pictures/{file}"
     if folder in ("notebooks", "notebooks/lectures") and file.endswith(".ipynb"):
         return "tutorials" + path.removeprefix("notebooks")
+    if folder == "notebooks/course" and file.endswith(".ipynb"):
+        return f"course/{file}"
     if path.startswith("docs/"):
         return path.removeprefix("docs/")
     return None
+
+
+def by_link(notebook: str, repository: str) -> str:
+    """Return a line with the links that open a notebook in Colab and in Binder.
+
+    Parameters
+    ----------
+    notebook : str
+        The file, from the root of the repository.
+    repository : str
+        ``OWNER/NAME`` on GitHub.
+
+    Examples
+    --------
+    >>> print(by_link("notebooks/01-first-race.ipynb", "ada/optlab").replace(" or ", "\\n"))
+    Open it in [Colab](https://colab.research.google.com/github/ada/optlab/blob/HEAD/notebooks/01-first-race.ipynb)
+    [Binder](https://mybinder.org/v2/gh/ada/optlab/HEAD?labpath=notebooks/01-first-race.ipynb).
+    """
+    colab = f"https://colab.research.google.com/github/{repository}/blob/HEAD/{notebook}"
+    binder = f"https://mybinder.org/v2/gh/{repository}/HEAD?labpath={notebook}"
+    return f"Open it in [Colab]({colab}) or [Binder]({binder})."
 
 
 def relinked(text: str, source: str, page: str) -> str:

@@ -9,9 +9,11 @@ from argparse import ArgumentParser, _SubParsersAction
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from docs import reference
-from docs.links import DOCUMENTS, page_of, relinked
+from docs.course import released
+from docs.links import DOCUMENTS, by_link, page_of, relinked
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -26,7 +28,7 @@ PARTS = {
 :glob:
 :caption: Lectures
 
-lectures/*
+lectures/[0-9]*
 ```
 
 ```{toctree}
@@ -34,23 +36,42 @@ lectures/*
 :glob:
 :caption: Appendices
 
+lectures/a*
+```
+
+```{toctree}
+:hidden:
+:glob:
+:caption: Tours
+
 [0-9]*
 ```
-"""
+""",
+    "course/index.md": """
+```{toctree}
+:hidden:
+:glob:
+:caption: Assignments
+
+[0-9]*
+```
+""",
 }
 #: What sphinx-gallery writes beside the sources.
 _WRITTEN_BY_GALLERY = ("gallery/", "reference/used/", "sg_execution_times.rst")
 
 
-def write(target: Path) -> None:
+def write(target: Path, repository: str | None = None) -> None:
     """Write all sources under `target`; what has not changed keeps its time, and is not read again.
 
     Parameters
     ----------
     target : Path
         What lies there and is no longer written is removed.
+    repository : str, optional
+        ``OWNER/NAME`` on GitHub, from which notebooks open in Colab and Binder.
     """
-    files = dict(_files())
+    files = dict(_files(repository))
     for path in target.rglob("*"):
         place = path.relative_to(target).as_posix()
         if path.is_file() and place not in files and not place.startswith(_WRITTEN_BY_GALLERY):
@@ -71,12 +92,13 @@ def _write(path: Path, content: str | bytes) -> None:
         path.write_bytes(data)
 
 
-def _files() -> Iterator[tuple[str, str | bytes]]:
+def _files(repository: str | None) -> Iterator[tuple[str, str | bytes]]:
     """Yield the path of every source, and what is in it."""
     for path in sorted(HERE.rglob("*.md")):
         page = path.relative_to(HERE).as_posix()
         if not page.startswith("_"):
-            yield page, relinked(path.read_text(encoding="utf-8"), f"docs/{page}", page)
+            text = relinked(path.read_text(encoding="utf-8"), f"docs/{page}", page)
+            yield page, text + PARTS.get(page, "")
     for document, page in DOCUMENTS.items():
         # The site has a front page and an index of the gallery of its own.
         if page not in ("index.md", "gallery/index.rst") and document.endswith(".md"):
@@ -85,25 +107,37 @@ def _files() -> Iterator[tuple[str, str | bytes]]:
     for path in sorted((ROOT / "gallery").glob("*.png")):
         yield f"pictures/{path.name}", path.read_bytes()
         yield f"pictures/small/{path.name}", _thumbnail(path)
-    yield from notebooks()
+    yield from notebooks(repository)
+    yield from assignments()
     yield from _gallery()
     yield from reference.pages()
     yield "reference/command-line-help.md", _command_line()
     yield "explorer.md", _explorer()
 
 
-def notebooks() -> Iterator[tuple[str, str]]:
-    """Yield the page of every notebook, and what Sphinx reads of it."""
+def notebooks(repository: str | None = None) -> Iterator[tuple[str, str]]:
+    """Yield the page of every notebook that runs, and what Sphinx reads of it."""
     for folder in ("notebooks", "notebooks/lectures"):
         for path in sorted((ROOT / folder).glob("*.ipynb")):
-            yield _notebook(path.relative_to(ROOT).as_posix())
+            file = path.relative_to(ROOT).as_posix()
+            notebook = json.loads(path.read_text(encoding="utf-8"))
+            if repository:
+                title = notebook["cells"][0]
+                title["source"] = [*title["source"], f"\n\n{by_link(file, repository)}"]
+            yield _notebook(file, notebook)
 
 
-def _notebook(file: str) -> tuple[str, str]:
+def assignments() -> Iterator[tuple[str, str]]:
+    """Yield the page of every assignment, and what students get of it."""
+    for path in sorted((ROOT / "notebooks" / "course").glob("*.ipynb")):
+        notebook = released(json.loads(path.read_text(encoding="utf-8")))
+        yield _notebook(path.relative_to(ROOT).as_posix(), notebook)
+
+
+def _notebook(file: str, notebook: dict[str, Any]) -> tuple[str, str]:
     """Return the page of a notebook, and the notebook with links of the site; code stays."""
     page = page_of(file)
     assert page is not None
-    notebook = json.loads((ROOT / file).read_text(encoding="utf-8"))
     for cell in notebook["cells"]:
         if cell["cell_type"] == "markdown":
             text = relinked("".join(cell["source"]), file, page)

@@ -364,7 +364,7 @@ def further_notebooks() -> list[str]:
     --------
     >>> names = further_notebooks()
     >>> names[0], names[-1]
-    ('02-how-gradients-flow.ipynb', 'lectures/a2-edge-of-stability.ipynb')
+    ('02-find-a-wrong-gradient.ipynb', 'lectures/a6-pipelines.ipynb')
     """
     folder = packaged_notebook().parent
     found = [*sorted(folder.glob("[0-9]*.ipynb")), *sorted(folder.glob(f"{LECTURES}/*.ipynb"))]

@@ -221,7 +221,7 @@ def test_it_opens_a_folder_of_notebooks_and_not_what_is_beside(
 
 
 def test_the_further_notebooks_are_put_beside_it(jupyter_arguments, tmp_path, capsys):
-    own = tmp_path / "02-how-gradients-flow.ipynb"
+    own = tmp_path / "02-find-a-wrong-gradient.ipynb"
     assert cli.main(["lab", "--no-browser", "--directory", str(tmp_path)]) == 0
     assert f"Wrote {own}" in capsys.readouterr().out
     own.write_text("my own work")
@@ -234,7 +234,7 @@ def test_the_further_notebooks_are_put_beside_it(jupyter_arguments, tmp_path, ca
 
 def test_the_lectures_lie_in_a_folder_of_their_own(jupyter_arguments, tmp_path, capsys):
     assert cli.main(["lab", "--no-browser", "--directory", str(tmp_path)]) == 0
-    assert f"Wrote 14 lectures into {tmp_path / 'lectures'}" in capsys.readouterr().out
+    assert f"Wrote 18 lectures into {tmp_path / 'lectures'}" in capsys.readouterr().out
     own = tmp_path / "lectures" / "01-slope-and-rate.ipynb"
     assert (
         own.read_bytes() == cli.packaged_notebook("lectures/01-slope-and-rate.ipynb").read_bytes()

@@ -3,6 +3,7 @@
 import doctest
 import importlib
 import inspect
+import json
 import linecache
 import re
 import tomllib
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from docs import names, sources
+from docs.course import STUB
 from optlab import cli
 from tests import public_api
 
@@ -120,6 +122,67 @@ def test_every_script_of_the_gallery_and_every_notebook_has_a_page():
     assert len(pages) == len(written) > 0
 
 
+def test_assignments_on_the_site_are_what_nbgrader_releases():
+    """No solution and no hidden test is ever published."""
+    nbformat = pytest.importorskip("nbformat")
+    preprocessors = pytest.importorskip("nbgrader.preprocessors")
+    clear = preprocessors.ClearSolutions(code_stub={"python": "\n".join(STUB)})
+    hide = preprocessors.ClearHiddenTests()
+    pages = {page.rpartition("/")[2]: json.loads(text) for page, text in sources.assignments()}
+    files = sorted((ROOT / "notebooks" / "course").glob("*.ipynb"))
+    assert list(pages) == [path.name for path in files] != []
+    for path in files:
+        node, resources = clear.preprocess(
+            nbformat.read(path, as_version=4), {"language": "python"}
+        )
+        node, _ = hide.preprocess(node, resources)
+        theirs = [cell.source.strip() for cell in node.cells if cell.cell_type == "code"]
+        cells = [cell for cell in pages[path.name]["cells"] if cell["cell_type"] == "code"]
+        assert ["".join(cell["source"]).strip() for cell in cells] == theirs
+        assert any(STUB[1] in source for source in theirs)
+
+
+#: The first code of a notebook that is opened by link installs optlab there, and nowhere else.
+BY_LINK = """\
+try:
+    import optlab as ol
+except ModuleNotFoundError:  # in Colab, say
+    %pip install -q "optlab[{extras}]"
+    import optlab as ol
+"""
+
+
+def test_the_first_code_of_a_notebook_installs_optlab_where_it_is_missing():
+    for page, text in sources.notebooks():
+        first, *others = [
+            "".join(cell["source"])
+            for cell in json.loads(text)["cells"]
+            if cell["cell_type"] == "code"
+        ]
+        needs_a_store = re.search(r"^import zarr$", first, re.MULTILINE)
+        expected = BY_LINK.format(extras="lab,store" if needs_a_store else "lab")
+        assert f"{first}\n".startswith(expected), page
+        assert "%pip" not in "".join(others), page
+
+
+def test_binder_installs_what_notebooks_need():
+    told = (ROOT / "binder" / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    assert [line for line in told if not line.startswith("#")] == [".[lab,store]"]
+    [version] = re.findall(r"python-(3\.\d+)", (ROOT / "binder" / "runtime.txt").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert f"Programming Language :: Python :: {version}" in project["classifiers"]
+
+
+def test_pages_link_to_colab_and_binder_where_the_repository_is_known():
+    pages = dict(sources.notebooks("ada/optlab"))
+    notebook = json.loads(pages["tutorials/lectures/03-momentum.ipynb"])
+    title = "".join(notebook["cells"][0]["source"])
+    place = "notebooks/lectures/03-momentum.ipynb"
+    assert f"(https://mybinder.org/v2/gh/ada/optlab/HEAD?labpath={place})" in title
+    assert f"(https://colab.research.google.com/github/ada/optlab/blob/HEAD/{place})" in title
+    assert "mybinder" not in dict(sources.notebooks())["tutorials/lectures/03-momentum.ipynb"]
+
+
 FIVE_QUESTIONS = {
     "plot my own function": "plot-my-own-function",
     "record my own optimizer": "record-my-optimizer",
@@ -129,10 +192,11 @@ FIVE_QUESTIONS = {
 }
 
 
-def test_the_five_questions_of_a_newcomer_are_one_click_from_the_readme():
-    readme = PAGES[0].read_text(encoding="utf-8")
+def test_the_five_questions_of_a_newcomer_are_one_click_from_the_readme_and_the_front_page():
+    readme, front = (path.read_text(encoding="utf-8") for path in (PAGES[0], PAGES[-1]))
     for question, page in FIVE_QUESTIONS.items():
         assert re.search(rf"\[[^\]]*{question}[^\]]*\]\(docs/how-to/{page}\.md\)", readme), question
+        assert f"[{question}](how-to/{page}.md)" in front, question
 
 
 #: Modules that the reference shows under the shorter path of a program.
@@ -163,7 +227,7 @@ def test_no_two_pages_of_the_reference_are_one_file():
     assert len(set(files)) == len(files)
 
 
-@pytest.mark.parametrize("module", ["check", "links", "names", "reference"])
+@pytest.mark.parametrize("module", ["check", "course", "links", "names", "reference"])
 def test_the_examples_of_the_site_s_own_modules_run(module):
     assert doctest.testmod(importlib.import_module(f"docs.{module}")).failed == 0
 

@@ -18,10 +18,12 @@ _MATHJAX = ("mathjax", "static/mathjax/es5/tex-svg-full.js")
 _NEEDED = ("nbconvert", "nbclient", "nbformat", _REVEAL[0], _MATHJAX[0])
 _HEADING = re.compile(r"^#{1,2} ", re.MULTILINE)
 _SOLUTIONS = re.compile(r"<details>.*?</details>", re.DOTALL)
-_HIDDEN = re.compile(r"^(import|from) ")
+_HIDDEN = re.compile(r"^(try:|except |\s*(import|from|%pip) )")
 _IN_THE_PAGE = "in-the-page:"
 _LONG = 14
 """Lines of code that stand on the slide of their figure; longer code has a slide of its own."""
+_TALL = ("application/vnd.plotly.v1+json", "data-ol=")
+"""A kind of output, or a part of its page, that needs a slide for itself."""
 
 TEMPLATE = """
 {%- extends 'reveal/index.html.j2' -%}
@@ -120,7 +122,7 @@ def marked(notebook: Any) -> Any:
 
 
 def _apart(cells: Iterable[Any]) -> Iterator[Any]:
-    """Cut texts at their headings and exercises, and code off its outputs where it is long."""
+    """Leave folded solutions out, and cut code off its outputs where one of them is long."""
     for cell in cells:
         if cell.cell_type == "markdown":
             text = _SOLUTIONS.sub("", cell.source).strip()
@@ -129,7 +131,7 @@ def _apart(cells: Iterable[Any]) -> Iterator[Any]:
                 yield cell
             continue
         outputs = cell.get("outputs", [])
-        if cell.source.count("\n") < _LONG or not outputs:
+        if not outputs or (cell.source.count("\n") < _LONG and not any(map(_tall, outputs))):
             yield cell
             continue
         shown = deepcopy(cell)
@@ -138,6 +140,13 @@ def _apart(cells: Iterable[Any]) -> Iterator[Any]:
         shown.source, shown.id = "", f"{cell.id}-outputs"[-64:]
         shown.metadata["transient"] = {"remove_source": True}
         yield shown
+
+
+def _tall(output: Any) -> bool:
+    """Return whether an output is a figure that is alive, or one as tall."""
+    data = output.get("data", {})
+    kind, mark = _TALL
+    return kind in data or mark in data.get("text/html", "")
 
 
 def _executed(notebook: Path) -> Any:

@@ -15,7 +15,7 @@ pytest.importorskip("matplotlib")
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from optlab.course.handouts.formulas import formula
-from optlab.course.handouts.page import MARGIN, WIDE, handout
+from optlab.course.handouts.page import MARGIN, WIDE, handout, race_of
 from optlab.course.handouts.subjects import SUBJECTS
 
 WITHOUT_A_RULE = {"Averaged", "Optimizer", "PipelineOptimizer", "RecomputeOptimizer", "Update"}
@@ -43,6 +43,13 @@ def test_a_formula_is_set_and_fits(name):
 def test_what_mathtext_does_not_know_is_said():
     with pytest.raises(ValueError, match="cannot set"):
         formula(r"a &= \begin{pmatrix} b \end{pmatrix}", 14)
+
+
+@pytest.mark.parametrize("name", sorted(set(SUBJECTS) - {"SGD"}))
+def test_the_run_of_the_picture_ends_below_sgd_s_or_the_page_says_that_it_does_not(name):
+    ends = race_of(SUBJECTS[name]).final_loss
+    above = "ends above SGD" in SUBJECTS[name].note
+    assert (ends[name] > ends["SGD"]) == above
 
 
 def test_the_page_of_the_longest_formula_has_its_parts_and_clips_nothing():

@@ -13,12 +13,20 @@ from optlab.cli import main
 from optlab.course import slides
 
 nbf = nbformat.v4
+INSTALLS = """\
+try:
+    import optlab as ol
+except ModuleNotFoundError:
+    %pip install -q "optlab[lab]"
+    import optlab as ol
+
+import numpy as np"""
 
 
 def test_cells_become_slides():
     text, code = nbf.new_markdown_cell, nbf.new_code_cell
     long = code("x = 1\n" * 30, outputs=[nbf.new_output("stream", text="1")])
-    cells = [text("# Title"), code("import optlab as ol"), text("words"), long, code("y = 2")]
+    cells = [text("# Title"), code(INSTALLS), text("words"), long, code("y = 2")]
     cells.append(text("**1.** Why?\n\n<details>because</details>"))
     made = slides.marked(nbf.new_notebook(cells=cells)).cells
     where = [cell.metadata.slideshow.slide_type for cell in made]
@@ -26,6 +34,16 @@ def test_cells_become_slides():
     assert [len(cell.outputs) for cell in made[3:5]] == [0, 1]
     assert made[-1].source == "**1.** Why?"
     assert len({cell.id for cell in made}) == len(made)
+
+
+def test_a_figure_that_is_alive_has_a_slide_for_itself():
+    data = {"text/html": "<div data-ol='x'></div>"}
+    shown = nbf.new_output("display_data", data=data)
+    cells = [nbf.new_markdown_cell("# Title"), nbf.new_code_cell("ol.explore()", outputs=[shown])]
+    made = slides.marked(nbf.new_notebook(cells=cells)).cells
+    where = [cell.metadata.slideshow.slide_type for cell in made]
+    assert where == ["slide", "-", "subslide"]
+    assert [len(cell.get("outputs", [])) for cell in made] == [0, 0, 1]
 
 
 def test_a_missing_package_is_said_before_anything_runs(tmp_path, monkeypatch, capsys):

@@ -25,7 +25,6 @@ from optlab.viz.style import theme
 WIDE, HIGH = 595.28, 841.89
 """A4, in points."""
 MARGIN = 52.0
-PROBLEM, STEPS = "valley", 60
 _PICTURE = 232.0  # points
 _FORMULA, _CODE, _LEADING = 14.0, 8.0, 1.36
 _MONO = {"family": "DejaVu Sans Mono"}
@@ -125,8 +124,8 @@ def _heading(figure: Figure, y: float, text: str) -> float:
 
 
 def _picture(figure: Figure, y: float, subject: Subject) -> float:
-    """Draw a run on the valley beside one of SGD, and return where the picture ends."""
-    race = _race(subject)
+    """Draw a run beside one of SGD, and return where the picture ends."""
+    race = race_of(subject)
     inner = WIDE - 2 * MARGIN
     scene = race_scene(race, int(inner / 0.72), int(_PICTURE / 0.72) + 60)
     page = scene.page
@@ -148,17 +147,20 @@ def _picture(figure: Figure, y: float, subject: Subject) -> float:
         for text in textwrap.wrap(made, 96, subsequent_indent="    "):
             _write(figure, x + 24, y, text, 8.5)
             y += 12
+    for text in textwrap.wrap(subject.note, 110):
+        _write(figure, MARGIN, y, text, 8.5, color=theme.QUIET)
+        y += 12
     return y
 
 
-def _race(subject: Subject) -> Any:
-    """Run the optimizer on the valley, and SGD beside it."""
+def race_of(subject: Subject) -> Any:
+    """Run the optimizer on the surface of its picture, and SGD beside it."""
 
     def run(_: Any = None) -> Any:
         runs = {subject.name: subject.make()}
         if subject.name != "SGD":
             runs["SGD"] = SGD(0.03)
-        return compare(PROBLEM, runs, steps=STEPS, seed=0)
+        return compare(subject.problem, runs, steps=subject.steps, seed=0)
 
     return run() if subject.ranks == 1 else LocalWorld(subject.ranks).run(run)[0]
 
