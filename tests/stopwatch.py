@@ -15,8 +15,11 @@ class Stopwatch:
     counted in full.
     """
 
+    def __init__(self):
+        self.seconds = 0.0
+
     def __enter__(self):
-        self.seconds, self._over = 0.0, threading.Event()
+        self._over = threading.Event()
         self._thread = threading.Thread(target=self._count, daemon=True)
         self._thread.start()
         return self
