@@ -410,7 +410,7 @@ class Pickles(Executor):
         try:
             function, arguments = pickle.loads(pickle.dumps((function, arguments)))
             future.set_result(pickle.loads(pickle.dumps(function(*arguments))))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a worker hands any error on
             future.set_exception(error)
         return future
 
