@@ -134,6 +134,32 @@ class Comparison(Rendered):
         table["steps to tolerance"] = table["steps to tolerance"].astype("Int64")
         return table
 
+    def to_dataframe(self) -> Any:
+        """Return what has one number a step as a pandas DataFrame, indexed by optimizer and step.
+
+        Its columns are those of `Trace.to_dataframe`; `table` has one row per optimizer.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If pandas is not installed (it comes with the extra ``lab``).
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> race = run_race("booth", {"slow": ol.optimizer.SGD(0.01)}, start=(0, 0), steps=2)
+        >>> race.to_dataframe()["loss"]
+        optimizer  step
+        slow       1       74.0000
+                   2       50.3336
+        Name: loss, dtype: float64
+        """
+        with needed_for("Comparison.to_dataframe()"):
+            import pandas as pd
+
+        frames = {name: trace.to_dataframe() for name, trace in self.traces.items()}
+        return pd.concat(frames, names=["optimizer", "step"])
+
     def _losses(self, name: str) -> np.ndarray:
         """Return the loss before every step and, on a surface, after the last one."""
         losses = self.traces[name].loss

@@ -415,6 +415,14 @@ class Pickles(Executor):
         return future
 
 
+def test_a_comparison_is_a_frame_of_its_traces():
+    race = ol.compare("booth", {"a": SGD(0.01), "b": Adam(0.1)}, steps=3)
+    frame = race.to_dataframe()
+    assert frame.index.names == ["optimizer", "step"]
+    np.testing.assert_array_equal(frame.loc["b"]["loss"], race["b"].loss)
+    assert len(frame) == 6
+
+
 def test_what_cannot_be_sent_is_named():
     handle = threading.Lock()
     with pytest.raises(TypeError, match="executor= sends problem and optimizer to other processes"):
