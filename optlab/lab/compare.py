@@ -17,11 +17,10 @@ from optlab.backend.extras import needed_for
 from optlab.backend.text import unique_lines
 from optlab.backend.user_frames import lines_outside, stack_level_outside
 from optlab.lab import recorded_path
-from optlab.lab.cell_store import mapped
+from optlab.lab.cell_store import Sent, mapped
 from optlab.lab.evaluation_budget import evaluation_weights, run_updates
 from optlab.lab.problems.lookup import Problem, find
 from optlab.lab.problems.surface import format_coordinates
-from optlab.lab.sent import Sent
 from optlab.lab.shared_loop import SharedLoop, shared_loops, write_row
 from optlab.optimizer import Optimizer
 from optlab.trace import Trace, record

@@ -21,10 +21,9 @@ from optlab.autograd.tensor.tensor import raw
 from optlab.backend import random
 from optlab.backend.ensemble import EnsembleArray
 from optlab.backend.text import one_line
-from optlab.lab.cell_store import Quantity, SweepStore, mapped
+from optlab.lab.cell_store import Quantity, Sent, SweepStore, mapped
 from optlab.lab.evaluation_budget import evaluation_weights, run_updates
 from optlab.lab.problems.networks import Network, NetworkRun
-from optlab.lab.sent import Sent
 from optlab.optimizer import Optimizer
 
 #: Parameters of all members of one ensemble: the arrays of an update then stay in the cache.

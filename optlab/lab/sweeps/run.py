@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from optlab.lab.cell_store import OPEN, Quantity, SweepStore, mapped
+from optlab.lab.cell_store import OPEN, Quantity, Sent, SweepStore, mapped
 from optlab.lab.compare import RaceWarning, run_race
 from optlab.lab.members import Group
 from optlab.lab.problems.surface import Surface
 from optlab.lab.progress import Patience
-from optlab.lab.sent import Sent
 from optlab.lab.sweeps.outcome import Outcome, cells
 from optlab.lab.vectorized import EnsembleRun, replay
 from optlab.optimizer.rule.declaration import is_built_in
