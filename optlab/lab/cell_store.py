@@ -250,6 +250,45 @@ class _Executors:
             self._made = None
 
 
+class Sent:
+    """A value on its way to a worker or back; threads share it, other processes get a copy.
+
+    Executors pickle functions by their names, which functions inside of functions and lambdas have
+    not. Where cloudpickle is installed, it sends these too.
+
+    Parameters
+    ----------
+    value : object
+    contents : str
+        What it has, for the sentence that says that it cannot be sent.
+
+    Examples
+    --------
+    >>> import pickle
+    >>> pickle.loads(pickle.dumps(Sent([1, 2]))).value
+    [1, 2]
+    """
+
+    __slots__ = ("contents", "value")
+
+    def __init__(self, value: Any, contents: str = "problem and optimizer") -> None:
+        self.value, self.contents = value, contents
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the value by cloudpickle, if it is there.
+
+        Raises
+        ------
+        TypeError
+            If that is impossible.
+        """
+        return _arrived, (sendable(self.value, self.contents), self.contents)
+
+
+def _arrived(payload: bytes, contents: str) -> Sent:
+    return Sent(pickle.loads(payload), contents)
+
+
 def sendable(what: Any, names: str, advice: str = "") -> bytes:
     """Return bytes from which a worker of an executor makes the same objects.
 

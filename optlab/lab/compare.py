@@ -17,7 +17,7 @@ from optlab.backend.extras import needed_for
 from optlab.backend.text import unique_lines
 from optlab.backend.user_frames import lines_outside, stack_level_outside
 from optlab.lab import recorded_path
-from optlab.lab.cell_store import mapped
+from optlab.lab.cell_store import Sent, mapped
 from optlab.lab.evaluation_budget import evaluation_weights, run_updates
 from optlab.lab.problems.lookup import Problem, find
 from optlab.lab.problems.surface import format_coordinates
@@ -133,6 +133,32 @@ class Comparison(Rendered):
         table["steps to tolerance"] = table["steps to tolerance"].astype("Int64")
         return table
 
+    def to_dataframe(self) -> Any:
+        """Return what has one number a step as a pandas DataFrame, indexed by optimizer and step.
+
+        Its columns are those of `Trace.to_dataframe`; `table` has one row per optimizer.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If pandas is not installed (it comes with the extra ``lab``).
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> race = run_race("booth", {"slow": ol.optimizer.SGD(0.01)}, start=(0, 0), steps=2)
+        >>> race.to_dataframe()["loss"]
+        optimizer  step
+        slow       1       74.0000
+                   2       50.3336
+        Name: loss, dtype: float64
+        """
+        with needed_for("Comparison.to_dataframe()"):
+            import pandas as pd
+
+        frames = {name: trace.to_dataframe() for name, trace in self.traces.items()}
+        return pd.concat(frames, names=["optimizer", "step"])
+
     def _losses(self, name: str) -> np.ndarray:
         """Return the loss before every step and, on a surface, after the last one."""
         losses = self.traces[name].loss
@@ -239,7 +265,11 @@ def run_race(
     comparison = Comparison(found, int(steps), seed, place)
     comparison.optimizers = templates
     if executor is not None:
-        tasks = [(comparison, name, template, start) for name, template in templates.items()]
+        # Threads share the comparison, so each run has one of its own.
+        tasks = [
+            Sent((Comparison(found, int(steps), seed, place), name, template, start))
+            for name, template in templates.items()
+        ]
         _gather(comparison, mapped(executor, _race_alone, tasks))
         return comparison
     loops = shared_loops(found, templates, start, int(steps), seed)
@@ -249,22 +279,24 @@ def run_race(
     return comparison
 
 
-def _race_alone(task: Any) -> Comparison:
+def _race_alone(task: Sent) -> Sent:
     """Run one optimizer; a module-level function, so that another process can call it."""
-    comparison, name, template, start = task
+    comparison, name, template, start = task.value
     run = comparison.problem.run(start, comparison.seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RaceWarning)  # the process that asked gives it
-        _race(comparison, name, template, run, None, alone=False)
-    return comparison
+    _race(comparison, name, template, run, None, alone=False)
+    # Who asked has the problem, which may be large.
+    comparison.problem = comparison.traces[name].problem = None
+    return Sent(comparison, "the run")
 
 
-def _gather(comparison: Comparison, found: Iterable[Comparison]) -> None:
-    """Take over the runs of other processes."""
-    for one in found:
+def _gather(comparison: Comparison, found: Iterable[Sent]) -> None:
+    """Take over the runs of other processes and threads."""
+    for sent in found:
+        one = sent.value
         for kept in ("traces", "final_loss", "evaluations", "accuracy", "execution"):
             getattr(comparison, kept).update(getattr(one, kept))
         (trace,) = one.traces.values()
+        trace.problem = comparison.problem
         if trace.error is not None:
             if not len(trace) and len(comparison.traces) == 1:
                 raise trace.error
@@ -323,8 +355,8 @@ def _race(
 ) -> bool:
     """Run one optimizer and record its trace, whatever happens.
 
-    Returns False if the user interrupted it. The error of a first run that did nothing is raised if
-    it runs `alone`, in the process that asked.
+    Returns False if the user interrupted it. If it runs `alone`, in the thread that asked, a run
+    that raises gives a warning, and the first one that did nothing raises its error.
     """
     with random.scope("optimizer", seed=comparison.seed):  # rules that draw get their key here
         optimizer = template.bind(run.parameters)
@@ -361,9 +393,10 @@ def _race(
                 f"{_line_of(error)}"
             )
             trace.error = error
-            warnings.warn(
-                f"{name} {trace.stopped}", RaceWarning, stacklevel=stack_level_outside("optlab")
-            )
+            if alone:  # of runs elsewhere, `_gather` gives it
+                warnings.warn(
+                    f"{name} {trace.stopped}", RaceWarning, stacklevel=stack_level_outside("optlab")
+                )
             last = math.nan
         comparison.final_loss[name] = float(last)
         comparison.evaluations[name] = np.array(counts, dtype=int)

@@ -21,7 +21,7 @@ from optlab.autograd.tensor.tensor import raw
 from optlab.backend import random
 from optlab.backend.ensemble import EnsembleArray
 from optlab.backend.text import one_line
-from optlab.lab.cell_store import Quantity, SweepStore, mapped
+from optlab.lab.cell_store import Quantity, Sent, SweepStore, mapped
 from optlab.lab.evaluation_budget import evaluation_weights, run_updates
 from optlab.lab.problems.networks import Network, NetworkRun
 from optlab.optimizer import Optimizer
@@ -105,8 +105,8 @@ def run_network(
         except NotTogetherError as error:
             runs.said.append(f"{len(group)} run{'s' * (len(group) > 1)} one after another: {error}")
             apart += group
-    tasks = [(network, templates[k], steps, seed) for k in apart]
-    results: Iterable[NetworkRuns] = mapped(executor, _alone, tasks)
+    tasks = [Sent((network, templates[k], steps, seed)) for k in apart]
+    results: Iterable[NetworkRuns] = mapped(executor, _run_sent, tasks)
     for k, found in zip(apart, results, strict=True):
         runs.keep([k], found)
     return runs
@@ -149,7 +149,8 @@ def store_network(
         "seed": seed,
     }
     store = SweepStore(to, len(members), quantities, described)
-    store.run(_cell, [(network, one, steps, seed) for one in templates], executor, report)
+    tasks = [Sent((network, one, steps, seed)) for one in templates]
+    store.run(_cell, tasks, executor, report)
     errors = store.errors()
     if errors:
         first = min(errors)
@@ -167,9 +168,14 @@ def store_network(
     return runs
 
 
-def _cell(task: Any) -> dict[str, Any]:
+def _run_sent(task: Sent) -> NetworkRuns:
+    """Run one member for another thread or process."""
+    return _alone(task.value)
+
+
+def _cell(task: Sent) -> dict[str, Any]:
     """Run one member for a store."""
-    found = _alone(task)
+    found = _alone(task.value)
     parameters = {f"parameter {name}": x[0] for name, x in found.parameters.items()}
     names = ("loss", "final_loss", "accuracy", "stopped")
     return {name: getattr(found, name)[0] for name in names} | parameters
@@ -284,7 +290,7 @@ def _bound(run: NetworkRun, template: Optimizer, seed: int) -> Any:
 
 
 def _alone(task: tuple[Network, Optimizer, int, int]) -> NetworkRuns:
-    """Run one member by itself; a module-level function, so that another thread can call it."""
+    """Run one member by itself."""
     network, template, steps, seed = task
     run = network.run(None, seed)
     found = NetworkRuns(1, steps)

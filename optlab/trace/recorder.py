@@ -14,12 +14,13 @@ from optlab.backend.memory.sizes import bytes_from
 from optlab.optimizer import Optimizer
 from optlab.trace.loss_functions import check_takes_parameters
 from optlab.trace.memory.reporting import ledger
-from optlab.trace.probes import Memory, Time
+from optlab.trace.probes import Compression, Memory, Time
 from optlab.trace.probes.base import Probe, Run, checked_count
 from optlab.trace.probes.presets import read_probes
+from optlab.trace.probes.rows import RowProbe
 from optlab.trace.recordings.foreign import TorchRecording, is_torch_optimizer, settings_of_torch
 from optlab.trace.recordings.of_optimizer import OptimizerRecording
-from optlab.trace.recordings.parts import changes_gradients, parts_of
+from optlab.trace.recordings.parts import changes_gradients, parts_of, scalar_terms_of
 from optlab.trace.store import Writer, attributes_of, load
 from optlab.trace.trace import Trace
 
@@ -132,6 +133,10 @@ class record:
             check_takes_parameters(loss, "record")
         self.loss = loss
         self.probes = read_probes(probes, sizes, self.every)
+        if any(isinstance(p, RowProbe) and p.needs_update for p in self.probes):
+            known = any(isinstance(p, Compression) for p in self.probes)
+            if scalar_terms_of(optimizer) and not known:
+                self.probes.append(Compression())
         self.recording: Any = None
 
     def __getattr__(self, name: str) -> Any:

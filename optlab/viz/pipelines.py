@@ -9,6 +9,7 @@ import matplotlib.patches as patches
 import plotly.graph_objects as go
 
 from optlab.optimizer.wrappers.pipeline import PipelineTrace, Span, simulate
+from optlab.trace import Trace
 from optlab.viz.backends.matplotlib.image import as_png, blank_figure
 from optlab.viz.backends.plotly.draw import CONFIG
 from optlab.viz.style import layout, theme
@@ -77,9 +78,9 @@ def pipeline(trace: Any, *, width: int = WIDTH, height: int = HEIGHT) -> go.Figu
 
     Parameters
     ----------
-    trace : PipelineTrace or PipelineOptimizer
+    trace : PipelineTrace, PipelineOptimizer or Trace
         What ``optimizer.trace`` is after a step, or `optlab.optimizer.wrappers.pipeline.simulate`
-        returns.
+        returns. Of what `optlab.record` gave, the last step that its optimizer has taken.
 
     Examples
     --------
@@ -159,7 +160,7 @@ def pipeline_png(
 
     Parameters
     ----------
-    trace : PipelineTrace or PipelineOptimizer
+    trace : PipelineTrace, PipelineOptimizer or Trace
         As for `pipeline`.
 
     Examples
@@ -241,6 +242,8 @@ def pipeline_png(
 
 def _checked(trace: Any) -> PipelineTrace:
     """Return the timeline of what was given."""
+    if isinstance(trace, Trace):  # of ol.record: its optimizer has the timeline of the last step
+        trace = trace.optimizer
     found = trace if isinstance(trace, PipelineTrace) else getattr(trace, "trace", None)
     if not isinstance(found, PipelineTrace):
         raise TypeError(

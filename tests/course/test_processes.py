@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import optlab as ol
+from optlab.course import catalogue
 from tests.course.helpers import SGD, changed, class_of, process_check
 
 STEP = "return [p - self.lr * g for p, g in zip(params, grads)]"
@@ -117,6 +118,10 @@ def test_library_classes_are_no_solutions():
 
     assert not ol.course.check("sgd", ol.optimizer.SGD).passed
     assert "is not there" in ol.course.check("sgd", Own).message
+
+
+def test_a_check_is_found_in_any_case():
+    assert catalogue.find("SGD") is catalogue.find("sgd")
 
 
 def test_wrong_calls_say_what_to_write():

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import inspect
 import math
+import pickle
+import threading
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 import optlab as ol
+from optlab.lab.compare import RaceWarning
 
 Adam, SGD, Momentum, RMSProp = (
     ol.optimizer.Adam, ol.optimizer.SGD, ol.optimizer.Momentum, ol.optimizer.RMSProp,
@@ -357,3 +361,69 @@ def test_a_network_trains_inside_no_grad_too():
     with ol.no_grad():
         race = ol.compare("digits_mlp", {"SGD": ol.optimizer.SGD(0.1)}, steps=3)
     assert race["SGD"].stopped is None
+
+
+@pytest.mark.parametrize("problem", ["rosenbrock", ol.problems.digits_mlp])
+def test_a_comparison_over_threads_is_the_comparison(problem):
+    problem = problem if isinstance(problem, str) else problem()
+    entries = {"SGD": SGD(0.001), "Adam": Adam(0.1)}
+    wanted = ol.compare(problem, entries, steps=5)
+    with ThreadPoolExecutor(2) as executor:
+        found = ol.compare(problem, entries, steps=5, executor=executor)
+    assert repr(found) == repr(wanted)
+    for name, trace in wanted.traces.items():
+        assert same(found[name], trace)
+        assert found[name].problem is found.problem
+
+
+def test_a_run_that_raises_in_a_thread_is_named_by_a_warning_of_the_comparison():
+    def f(x, y):
+        if x > 1.5:
+            return x * x + y * y
+        raise ArithmeticError("too near")
+
+    entries = {"still": SGD(0.0001), "moves": SGD(0.2)}
+    with (
+        ThreadPoolExecutor(2) as executor,
+        pytest.warns(RaceWarning, match="moves stopped") as given,
+    ):
+        found = ol.compare(f, entries, start=(2.0, 0.0), steps=3, executor=executor)
+    assert len(given) == 1
+    assert found["still"].stopped is None
+
+
+@pytest.mark.parametrize("kind", ["a bowl", "a lambda"])
+def test_a_comparison_sends_any_function_to_processes(kind):
+    pytest.importorskip("cloudpickle")
+    problem = ol.problems.quadratic(10.0) if kind == "a bowl" else lambda x, y: x * x + 3 * y * y
+    entries = {"Adam": Adam(0.1)}
+    found = ol.compare(problem, entries, steps=5, executor=Pickles())
+    assert same(found["Adam"], ol.compare(problem, entries, steps=5)["Adam"])
+    assert found["Adam"].problem is found.problem
+
+
+class Pickles(Executor):
+    """Runs tasks here on copies, made as another process gets them."""
+
+    def submit(self, function, *arguments):
+        future = Future()
+        try:
+            function, arguments = pickle.loads(pickle.dumps((function, arguments)))
+            future.set_result(pickle.loads(pickle.dumps(function(*arguments))))
+        except Exception as error:  # noqa: BLE001 - a worker hands any error on
+            future.set_exception(error)
+        return future
+
+
+def test_a_comparison_is_a_frame_of_its_traces():
+    race = ol.compare("booth", {"a": SGD(0.01), "b": Adam(0.1)}, steps=3)
+    frame = race.to_dataframe()
+    assert frame.index.names == ["optimizer", "step"]
+    np.testing.assert_array_equal(frame.loc["b"]["loss"], race["b"].loss)
+    assert len(frame) == 6
+
+
+def test_what_cannot_be_sent_is_named():
+    handle = threading.Lock()
+    with pytest.raises(TypeError, match="executor= sends problem and optimizer to other processes"):
+        ol.compare(lambda x, y: (handle, x * x + y * y)[1], {"A": SGD(0.1)}, executor=Pickles())

@@ -245,3 +245,12 @@ def test_a_function_that_looks_at_all_points_runs_one_by_one() -> None:
     for i, rate in enumerate(rates):
         race = ol.compare(peeks, {"run": ol.optimizer.SGD(rate)}, start=(1, 1), steps=10)
         np.testing.assert_array_equal(sweep.loss[i][:10], race["run"].loss)
+
+
+def test_a_sweep_is_a_frame_in_the_order_of_its_grid():
+    grid = {"learning_rate": [0.001, 0.1], "beta1": [0.5, 0.9, 0.99]}
+    found = ol.sweep("booth", ol.optimizer.Adam, grid, steps=4)
+    frame = found.to_dataframe()
+    assert frame.index.names[:2] == ["learning_rate", "beta1"]
+    np.testing.assert_array_equal(frame["final loss"], np.ravel(found.final_loss))
+    assert sorted(frame["final loss"]) == list(found.table()["final loss"])

@@ -7,6 +7,7 @@ import pytest
 
 import optlab as ol
 from optlab.backend.memory.sizes import in_words
+from optlab.optimizer.quasi_newton.history import History
 from tests import guarded
 from tests.optimizer.helpers import random
 
@@ -472,3 +473,21 @@ def test_a_sweep_runs_it_one_by_one():
     race = ol.compare("rosenbrock", {"run": LBFGS(0.5)}, steps=30)
     n = len(race["run"])
     np.testing.assert_array_equal(sweep.loss[1][:n], race["run"].loss)
+
+
+def test_a_direction_takes_two_inner_products_a_pair(monkeypatch):
+    history, rng = History(), np.random.default_rng(0)
+    history.gradient, history.direction, history.alpha = np.zeros(3), rng.normal(size=3), 1.0
+    point = np.zeros(3)
+    for _ in range(5):
+        history.start, point = point, point + history.direction
+        history.learn(history.gradient + 2.0 * history.direction, point, 4)
+        history.gradient = history.gradient + 2.0 * history.direction
+        history.direction = rng.normal(size=3)
+    assert len(history.steps) == 4
+    products, dot = [], History.dot
+    monkeypatch.setattr(History, "dot", lambda self, a, b: (products.append(1), dot(self, a, b))[1])
+    found = history.newton_direction(np.ones(3))
+    assert len(products) == 8
+    loaded = History(scale=history.scale, steps=history.steps, changes=history.changes)
+    np.testing.assert_array_equal(loaded.newton_direction(np.ones(3)), found)

@@ -398,11 +398,30 @@ def test_a_trace_has_what_was_sent_and_what_is_held():
     sent = np.asarray(trace["sent"]["w"])[-3:]
     assert [int(np.count_nonzero(one)) for one in sent] == [N, 163, 163]
     held = np.asarray(trace["v"]["w"])[-3:]
-    norms = np.asarray(trace["residual_norm"]["w"])[-3:, 0]
+    norms = trace["residual_norm"]["w"][-3:]
     np.testing.assert_allclose(norms, [np.linalg.norm(one) for one in held], rtol=1e-5)
-    np.testing.assert_allclose(np.asarray(trace["sparsity"]["w"])[-3:, 0], [0, 0.99, 0.99])
-    assert np.asarray(trace["bytes_sent"]["w"])[-3:, 0].tolist() == [4 * N, 8 * 163, 8 * 163]
-    assert np.asarray(trace["bytes_sent"]["b"])[-3:, 0].tolist() == [40, 40, 40]
+    np.testing.assert_allclose(trace["sparsity"]["w"][-3:], [0, 0.99, 0.99])
+    assert trace["bytes_sent"]["w"].tolist() == [4 * N, 8 * 163, 8 * 163]
+    assert trace["bytes_sent"]["b"].tolist() == [40, 40, 40]
+
+
+@pytest.mark.parametrize("probes", [None, "toy", "full", ["norms"]])
+def test_a_number_of_a_parameter_is_one_number_a_step_whatever_its_shape(probes):
+    def f(comm):
+        w = ol.Parameter(np.full((128, 128), 0.1, np.float32), name="w")
+        b = ol.Parameter(np.zeros(5), name="b")
+        dgc = ol.optimizer.DGCMomentum(0.1, 0.9, 1, parameters=[w, b])
+        with ol.record(dgc, probes=probes) as trace:
+            for _ in range(3):
+                dgc.apply_gradients([(w, np.ones((128, 128), np.float32)), (b, np.ones(5))])
+        return trace
+
+    trace = LocalWorld(2).run(f)[0]
+    for name in ("bytes_sent", "residual_norm", "sparsity"):
+        assert {k: x.shape for k, x in trace[name].items()} == {"w": (3,), "b": (3,)}
+        assert f"norm of {name}" not in trace.names
+    assert trace["bytes_sent"]["w"].tolist() == [4 * 2**14, 8 * 16, 8 * 16]
+    assert "What a rank sent" in ol.viz.dgc(trace).layout.title.text
 
 
 def test_a_copy_of_the_optimizer_goes_on():

@@ -24,7 +24,7 @@ def test_digits_are_learned_from_a_hundredth_of_the_bytes(tmp_path):
     for one, other in zip(dense, compressed, strict=True):
         assert one.bytes_sent > 100 * other.bytes_sent
     trace = compressed[0].trace
-    sent = trace["bytes sent"]
+    sent = trace["bytes_sent"]
     assert np.isclose(sum(one[-1] for one in sent.values()), other.bytes_sent, rtol=0.05)
     picture = entry["draw"](trace, tmp_path)
     assert picture.read_bytes().startswith(b"\x89PNG")

@@ -4,6 +4,7 @@ import pytest
 
 import optlab as ol
 from optlab.optimizer.wrappers.pipeline import simulate
+from optlab.viz.pipelines import pipeline
 from optlab.viz.style import theme
 from tests.parallel import pipelines
 
@@ -66,3 +67,16 @@ def test_the_static_picture_has_the_colors_of_the_page(scheme):
 
     pixels = matplotlib.image.imread(io.BytesIO(content))
     assert (pixels[..., :3].mean() > 0.5) == (scheme == "light")
+
+
+def test_what_record_gave_shows_the_last_step_of_its_optimizer():
+    net = ol.nn.Sequential(ol.nn.Linear(4, 3), ol.nn.Linear(3, 2))
+    sgd = ol.optimizer.SGD(0.1, parameters=net.parameters())
+    optimizer = ol.optimizer.PipelineOptimizer(sgd, [net[0]], num_microbatches=2)
+    with ol.record(optimizer) as trace:
+        optimizer.step(net, ol.nn.functional.mse_loss, ol.ones([4, 4]), ol.zeros([4, 2]))
+    assert pipeline(trace).to_json() == pipeline(optimizer).to_json()
+    with ol.record(sgd) as other:
+        pass
+    with pytest.raises(TypeError, match="pipeline draws the trace of a PipelineOptimizer"):
+        pipeline(other)

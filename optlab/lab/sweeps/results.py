@@ -121,7 +121,24 @@ class SweepResults(Rendered):
         ModuleNotFoundError
             If pandas is not installed (it comes with the extra ``lab``).
         """
-        with needed_for(f"{type(self).__name__}.table()"):
+        table = self._frame("table")
+        return table.sort_values("final loss", kind="stable").reset_index(drop=True)
+
+    def to_dataframe(self) -> Any:
+        """Return the results as a pandas DataFrame, one row per run, in the order of the grid.
+
+        Its columns are those of `table`; settings (and the start) are the index.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If pandas is not installed (it comes with the extra ``lab``).
+        """
+        return self._frame("to_dataframe").set_index([*self.axes])
+
+    def _frame(self, asked: str) -> Any:
+        """Return a row for each run, in the order of the grid."""
+        with needed_for(f"{type(self).__name__}.{asked}()"):
             import pandas as pd
 
         axes = self.axes
@@ -131,7 +148,7 @@ class SweepResults(Rendered):
         for name, values in self._more_columns().items():
             table[name] = values.reshape(-1)
         table["diverged at"] = pd.array([step if step >= 0 else pd.NA for step in stopped], "Int64")
-        return table.sort_values("final loss", kind="stable").reset_index(drop=True)
+        return table
 
     def _more_columns(self) -> dict[str, np.ndarray]:
         """Return further columns of the table, arrays over all cells."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.lab.cell_store import OPEN, Quantity, SweepStore, mapped
+from optlab.lab.cell_store import OPEN, Quantity, Sent, SweepStore, mapped
 from optlab.lab.compare import RaceWarning, run_race
 from optlab.lab.members import Group
 from optlab.lab.problems.surface import Surface
@@ -124,7 +124,7 @@ class Sweeper:
         found = self.outcome
         done = int((store.marks != OPEN).sum())
         try:
-            store.run(_run_cell, tasks, self.executor, report)
+            store.run(_run_cell, list(map(Sent, tasks)), self.executor, report)
         finally:
             found.known[:] = store.marks != OPEN
             found.loss[:], found.point[:] = store.read("loss"), store.read("point")
@@ -249,15 +249,16 @@ class Sweeper:
         return self.surface, group.member(k), start, self.steps, self.seed
 
     def _run_separately(self, group: Group, why: str, report: Callable[[int], None]) -> None:
-        tasks = [self._task(group, k) for k in range(len(group.numbers))]
-        results: Iterator[Any] = mapped(self.executor, _run_member, tasks)
+        tasks = [Sent(self._task(group, k)) for k in range(len(group.numbers))]
+        results: Iterator[Sent] = mapped(self.executor, _run_sent, tasks)
         found, steps = self.outcome, self.steps
         run = EnsembleRun(len(tasks), steps, self.surface.dimension)
         self._separate.append((group.numbers, run))
         found.ran(len(tasks), why)
         failed: list[BaseException] = []
         patience = Patience(len(tasks), self.surface.title, why)
-        for k, (trace, final, stopped, error) in enumerate(results):
+        for k, result in enumerate(results):
+            trace, final, stopped, error = result.value
             patience.ended(k + 1)
             i = group.numbers[k]
             if error is not None:
@@ -374,10 +375,18 @@ def _run_member(task: Any) -> tuple[Any, float, int, BaseException | None]:
     return trace, race.final_loss["run"], ended, trace.error
 
 
-def _run_cell(task: Any) -> dict[str, Any]:
+def _run_sent(task: Sent) -> Sent:
+    """Run one member for another thread or process."""
+    trace, *others = _run_member(task.value)
+    if trace is not None:
+        trace.problem = None  # who asked has it
+    return Sent((trace, *others), "the run")
+
+
+def _run_cell(task: Sent) -> dict[str, Any]:
     """Run one member for a store."""
-    surface, _, _, steps, _ = task
-    trace, final, stopped, error = _run_member(task)
+    surface, _, _, steps, _ = task.value
+    trace, final, stopped, error = _run_member(task.value)
     losses = np.full(steps + 1, np.nan)
     point = np.full(surface.dimension, np.nan)
     if trace is not None:

@@ -164,8 +164,9 @@ class DGCMomentum(Optimizer):
     without masking the steps are those of Momentum throughout (Paddle, whose Nesterov form lacks a
     factor :math:`\mu`, begins with zeros). u and v are a rank's own: save the state of every rank.
 
-    A recorded trace has the terms ``sent``, ``bytes_sent``, ``residual_norm`` (of v, what is held
-    back) and ``sparsity`` of every parameter.
+    A recorded trace has the term ``sent``, and of every parameter, whatever its size, one number a
+    step: ``bytes_sent``, ``residual_norm`` (of v, what is held back), ``sparsity`` and others of
+    `optlab.probes.Compression`.
 
     Examples
     --------
@@ -181,6 +182,9 @@ class DGCMomentum(Optimizer):
     >>> ol.parallel.LocalWorld(2).run(train)[0]
     (array([-0.25, -0.5 ,  0.  ], dtype=float32), 170)
     """
+
+    #: Terms that are one number for each parameter.
+    scalar_terms: ClassVar[tuple[str, ...]] = ("bytes_sent", "residual_norm", "sparsity")
 
     hyperparameters: ClassVar[dict[str, Any]] = {
         "learning_rate": REQUIRED,

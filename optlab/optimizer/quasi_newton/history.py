@@ -50,6 +50,11 @@ class History:
     steps: list[Any] = field(default_factory=list)
     changes: list[Any] = field(default_factory=list)
     starts: list[int] = field(default_factory=lambda: [0])
+    #: The inner products of steps and changes, as far as they are known.
+    _curvatures: list[float] = field(default_factory=list, repr=False)
+
+    def __post_init__(self) -> None:
+        self._places = np.array(self.starts, np.intp)
 
     @property
     def nbytes(self) -> int:
@@ -59,13 +64,19 @@ class History:
 
     def copy(self) -> History:
         """Return a history that learns without changing this one; arrays are shared."""
-        return replace(self, steps=list(self.steps), changes=list(self.changes))
+        return replace(
+            self,
+            steps=list(self.steps),
+            changes=list(self.changes),
+            _curvatures=list(self._curvatures),
+        )
 
     def total(self, x: Any) -> float:
         """Sum a flat array; the result does not depend on the order of the parameters."""
         if type(x) is not np.ndarray or not x.size:
             return float(x.sum())
-        return exact_sum(np.add.reduceat(x, self.starts))
+        sums = np.add.reduceat(x, self._places)
+        return float(sums[0]) if len(sums) == 1 else exact_sum(sums)
 
     def dot(self, a: Any, b: Any) -> float:
         """Return the inner product of two flat arrays."""
@@ -86,20 +97,28 @@ class History:
         if curvature > LEAST_CURVATURE:
             self.steps.append(step)
             self.changes.append(change)
-            del self.steps[:-size], self.changes[:-size]
+            self._curvatures.append(curvature)
+            del self.steps[:-size], self.changes[:-size], self._curvatures[:-size]
             self.scale = curvature / self.dot(change, change)
 
     def newton_direction(self, g: Any) -> Any:
         """Return -H g by the two-loop recursion."""
-        pairs = list(zip(self.steps, self.changes, strict=True))
+        pairs = list(zip(self.steps, self.changes, self.curvatures(), strict=True))
         q, shares = -g, []
-        for step, change in reversed(pairs):
-            shares.append(self.dot(step, q) / self.dot(change, step))
+        for step, change, curvature in reversed(pairs):
+            shares.append(self.dot(step, q) / curvature)
             q = q - shares[-1] * change
         q = self.scale * q
-        for (step, change), share in zip(pairs, reversed(shares), strict=True):
-            q = q + (share - self.dot(change, q) / self.dot(change, step)) * step
+        for (step, change, curvature), share in zip(pairs, reversed(shares), strict=True):
+            q = q + (share - self.dot(change, q) / curvature) * step
         return q
+
+    def curvatures(self) -> list[float]:
+        """Return the inner product of each step with the change of the gradient over it."""
+        if len(self._curvatures) != len(self.steps):  # of a state that was loaded
+            pairs = zip(self.changes, self.steps, strict=True)
+            self._curvatures = [self.dot(change, step) for change, step in pairs]
+        return self._curvatures
 
     def to_state(self, spans: list[NamedSpan]) -> dict[str, Any]:
         """Return all as a dict, each array split by parameter."""

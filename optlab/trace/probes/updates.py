@@ -228,9 +228,9 @@ class GradientNoise(Probe):
 class Compression(Probe):
     """What `DGCMomentum` sends and holds back of each parameter: a few numbers a step.
 
-    The quantities, by parameter: "bytes sent", "entries sent" (those that are not zero), "norm of
-    sent" and "norm of held" (of v), "sparsity". `optlab.viz.dgc` draws them. A trace with all
-    values has the same as terms.
+    The quantities, by parameter: "bytes_sent", "entries_sent" (those that are not zero),
+    "sent_norm", "residual_norm" (of v, what is held back) and "sparsity". `optlab.viz.dgc` draws
+    them. Where other probes record the terms of `DGCMomentum`, this one is there by itself.
 
     Examples
     --------
@@ -242,16 +242,10 @@ class Compression(Probe):
     ...     with ol.record(dgc, probes=[ol.probes.Compression()]) as trace:
     ...         for _ in range(3):
     ...             dgc.minimize((w - 1.0).sum())
-    ...     return trace["bytes sent"]["w"].tolist()
+    ...     return trace["bytes_sent"]["w"].tolist()
     >>> ol.parallel.LocalWorld(2).run(train)[0]
     [80000.0, 160.0, 160.0]
     """
-
-    _NUMBERS = {
-        "bytes sent": "bytes_sent",
-        "norm of held": "residual_norm",
-        "sparsity": "sparsity",
-    }
 
     def __init__(self, **schedule: Any) -> None:
         super().__init__(**schedule)
@@ -263,12 +257,12 @@ class Compression(Probe):
         if self._missing:
             return {}
         found = {
-            quantity: {name: np.float64(x.flat[0]) for name, x in step.terms[term].items()}
-            for quantity, term in self._NUMBERS.items()
+            term: {name: np.float64(x.flat[0]) for name, x in step.terms[term].items()}
+            for term in ("bytes_sent", "residual_norm", "sparsity")
         }
         sent = step.terms["sent"]
-        found["entries sent"] = {n: np.float64(np.count_nonzero(x)) for n, x in sent.items()}
-        found["norm of sent"] = {n: np.float64(math.sqrt(_dot(x, x))) for n, x in sent.items()}
+        found["entries_sent"] = {n: np.float64(np.count_nonzero(x)) for n, x in sent.items()}
+        found["sent_norm"] = {n: np.float64(math.sqrt(_dot(x, x))) for n, x in sent.items()}
         return found
 
     def left_out(self) -> list[str]:

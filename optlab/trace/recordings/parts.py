@@ -11,6 +11,7 @@ from optlab.autograd.tape.nodes import ZERO
 from optlab.autograd.tape.row_sparse import RowSparse
 from optlab.autograd.tensor.tensor import raw
 from optlab.optimizer.params.groups import parameter_names
+from optlab.optimizer.wrappers import layers_of
 from optlab.trace.probes.base import Part
 
 
@@ -19,6 +20,12 @@ def changes_gradients(optimizer: Any) -> bool:
     return any(
         group.grad_clip is not None or group.regularizer is not None for group in optimizer.groups
     ) or any(getattr(p, "regularizer", None) is not None for p in optimizer.parameters)
+
+
+def scalar_terms_of(optimizer: Any) -> tuple[str, ...]:
+    """Return the terms of an optimizer, if any, that are one number for each parameter."""
+    found: tuple[str, ...] = getattr(layers_of(optimizer)[0], "scalar_terms", ())
+    return found
 
 
 class _LiveGradients:

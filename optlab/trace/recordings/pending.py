@@ -6,7 +6,7 @@ import array as arrays
 import math
 import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import repeat
 from typing import Any
 
@@ -49,6 +49,8 @@ class PendingSteps:
         self.row_probes = row_probes
         self.changes_gradients = changes_gradients
         self.limit = limit
+        #: Terms that are one number for a parameter: a probe of the optimizer's own keeps them.
+        self.scalar_terms: Collection[str] = ()
         self.held = 0
         self.steps: list[Any] = []
         self.losses, self.rates, self.times = (arrays.array("d") for _ in range(3))
@@ -264,7 +266,7 @@ class PendingSteps:
         before = len(clock) - 1
         added, columns, prefix, make = 0, self.columns, probe.prefix, probe.row
         for i, row in enumerate(rows):
-            for kind, there in kinds_of(row, self.changes_gradients):
+            for kind, there in kinds_of(row, self.changes_gradients, self.scalar_terms):
                 made = make(i, on_host(there))  # traces are read, drawn and saved on the host
                 if made is None:
                     continue
@@ -307,7 +309,9 @@ class PendingSteps:
             self.commits = False
 
 
-def kinds_of(row: Any, changes_gradients: bool) -> Iterator[tuple[str, Any]]:
+def kinds_of(
+    row: Any, changes_gradients: bool, without: Collection[str]
+) -> Iterator[tuple[str, Any]]:
     """Yield the arrays of one update that are recorded, with the kind of their column."""
     yield "parameter", row.parameter
     yield "gradient", row.raw_gradient
@@ -316,5 +320,7 @@ def kinds_of(row: Any, changes_gradients: bool) -> Iterator[tuple[str, Any]]:
     if changes_gradients:
         yield "term used_gradient", row.gradient
     for name, array in row.terms.items():
+        if name in without:
+            continue
         whole = np.shape(array) == row.parameter.shape
         yield f"term {name}", array if whole else np.broadcast_to(array, row.parameter.shape)

@@ -14,6 +14,7 @@ from optlab.trace.probes import Memory, Probe, Run, Step
 from optlab.trace.probes.rows import RowProbe
 from optlab.trace.recordings.limits import WAITING_ELEMENTS, WAITING_STEPS
 from optlab.trace.recordings.live_rows import LiveRows
+from optlab.trace.recordings.parts import scalar_terms_of
 from optlab.trace.recordings.pending import PendingSteps
 from optlab.trace.records import Record
 
@@ -50,6 +51,7 @@ class Recording:
         self.others = [p for p in probes if not isinstance(p, (RowProbe, Memory))]
         self.due = {id(p): p.schedule.with_default(every) for p in probes}
         self.pending = PendingSteps(trace, self.row_probes, changes_gradients, limit)
+        self.pending.scalar_terms = scalar_terms_of(run.optimizer)
         #: Whether every row probe has the schedule of the trace, and there are no other probes.
         self.simple = not self.others and all(
             p.needs_update and (not p.schedule.is_given or p.schedule.every == every)

@@ -33,8 +33,8 @@ def dgc(trace: Any, *, note: str = "", width: int = 850, height: int = 420) -> g
     Parameters
     ----------
     trace : Trace
-        A run of `DGCMomentum`, recorded with ``probes=[ol.probes.Compression()]`` or with all
-        values (``probes="toy"``).
+        A run of `DGCMomentum`, as `optlab.record` keeps it, or with
+        ``probes=[ol.probes.Compression()]`` alone.
     note : str
         Further text under the figure.
 
@@ -74,7 +74,7 @@ def compression_view(trace: Any, note: str, width: int, height: int) -> TraceVie
     if not hasattr(trace, "terms") or not hasattr(trace, "names"):
         raise TypeError(f"dgc takes a trace, what ol.record gave; got {type(trace).__name__}.")
     of = _reader(trace)
-    sent, held, shares = of("bytes sent"), of("norm of held"), of("sparsity")
+    sent, held, shares = of("bytes_sent"), of("residual_norm"), of("sparsity")
     compressed = [name for name, (_, y) in shares.items() if np.nanmax(y, initial=0.0) > 0]
     if not compressed:
         compressed = [name for name, (_, y) in held.items() if np.nanmax(y, initial=0.0) > 0]
@@ -103,24 +103,16 @@ def compression_view(trace: Any, note: str, width: int, height: int) -> TraceVie
 
 
 def _reader(trace: Any) -> Callable[[str], dict[str, Curve]]:
-    """Return a function that reads a quantity by parameter, of a probe or of recorded terms."""
-    terms = {"bytes sent": "bytes_sent", "norm of held": "residual_norm", "sparsity": "sparsity"}
+    """Return a function that reads a quantity by parameter."""
 
     def read(quantity: str) -> dict[str, Curve]:
-        if quantity in trace.names:
-            steps = np.asarray(trace.steps(quantity), dtype=np.float64)
-            return {name: (steps, np.asarray(x, np.float64)) for name, x in trace[quantity].items()}
-        named = trace.terms.get(terms[quantity])
-        if not named:
+        if quantity not in trace.names:
             raise ValueError(
                 f"nothing of an exchange was recorded in the trace {trace.name!r}: record a run of "
                 "DGCMomentum, ol.record(optimizer, probes=[ol.probes.Compression()])."
             )
-        steps = np.asarray(trace.step, dtype=np.float64)
-        return {
-            name: (steps, np.asarray(x, np.float64).reshape(len(x), -1)[:, 0])
-            for name, x in named.items()
-        }
+        steps = np.asarray(trace.steps(quantity), dtype=np.float64)
+        return {name: (steps, np.asarray(x, np.float64)) for name, x in trace[quantity].items()}
 
     return read
 
