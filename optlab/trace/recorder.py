@@ -131,7 +131,7 @@ class record:
         self.model = model
         if loss is not None:
             check_takes_parameters(loss, "record")
-        self.loss = loss
+        self._loss = loss
         self.probes = read_probes(probes, sizes, self.every)
         if any(isinstance(p, RowProbe) and p.needs_update for p in self.probes):
             known = any(isinstance(p, Compression) for p in self.probes)
@@ -164,7 +164,7 @@ class record:
         if optimizer.schedule is not None:
             settings["schedule"] = repr(optimizer.schedule)
         trace = self._trace(optimizer.name or name, settings)
-        trace.optimizer, trace.loss_function = optimizer, self.loss
+        trace.optimizer, trace.loss_function = optimizer, self._loss
         run = Run(optimizer, parts_of(optimizer), self.model)
         with_memory = any(isinstance(p, Memory) for p in self.probes)
         self.recording = OptimizerRecording(
