@@ -324,7 +324,11 @@ def _lab(chosen: argparse.Namespace) -> int:
     if lectures:
         print(f"Wrote {lectures} lectures into {notebook.parent / LECTURES}")
     sockets = bound_sockets(chosen.port)
-    return _serve(notebook, sockets, open_browser=not chosen.no_browser and can_open_browser())
+    try:
+        return _serve(notebook, sockets, open_browser=not chosen.no_browser and can_open_browser())
+    finally:
+        for one in sockets:
+            one.close()
 
 
 def working_folder(here: Path) -> Path:
@@ -432,6 +436,8 @@ def bound_sockets(wanted: int | None = None) -> list[socket]:
                 if error.errno not in (EADDRINUSE, EACCES):
                     return [first]  # this computer has no such address
                 first.close()
+    if wanted is None:
+        raise Trouble("no port of this computer is free for JupyterLab; give one with --port")
     raise Trouble(f"port {wanted} is in use or not allowed; leave out --port to get a free one")
 
 

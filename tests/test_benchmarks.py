@@ -474,6 +474,7 @@ def test_both_sides_of_a_chain_have_the_same_parts(name: str) -> None:
 
 @pytest.mark.browser
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_browser_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     from optlab._doctor import find_browser
 

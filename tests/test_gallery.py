@@ -57,6 +57,7 @@ def is_in_the_gallery(picture: Path) -> bool:
     ).read_text()
 
 
+@pytest.mark.nightly
 def test_the_small_gpt_starts_to_learn(tmp_path: Path) -> None:
     entry = runpy.run_path(str(LEARNS))
     result = entry["learn"](steps=20, look=10)
@@ -146,6 +147,7 @@ def test_rules_are_compared_fairly(tmp_path: Path) -> None:
     assert is_in_the_gallery(entry["main"](tmp_path, budgets=(10, 20), trials=2))
 
 
+@pytest.mark.nightly
 def test_recomputation_of_small_blocks_is_studied(tmp_path: Path) -> None:
     entry = runpy.run_path(str(STUDIES))
     found = entry["study"](width=16, batch=64, repeats=1)

@@ -268,7 +268,7 @@ class Exchange:
         StalledError, RankError
             If a rank does not answer in time, or has ended; the message names it.
         """
-        if self.is_local or not hasattr(self.world, "Idup"):
+        if self.is_local or self.size == 1 or not hasattr(self.world, "Idup"):
             return self.world.Dup()
         result, done = self.world.Idup()
         self._wait({rank: done for rank in range(self.size) if rank != self.rank})

@@ -102,7 +102,7 @@ def fork(
         finally:
             recording.stop()
     whole = _joined(select(trace, slice(None, step)), found)
-    whole.optimizer = new
+    whole.optimizer, whole.loss_function = new, loss
     return whole
 
 

@@ -59,8 +59,6 @@ def torch_run(make, probes=None, steps=12, **options):
     return trace, kept
 
 
-@needs_torch
-@pytest.mark.peers
 def run_example(library):
     """Run the example of a library in the documentation; return its names."""
     page = Path(__file__).parents[2] / "docs/how-to/record-my-optimizer.md"
@@ -70,6 +68,8 @@ def run_example(library):
     return found
 
 
+@needs_torch
+@pytest.mark.peers
 class TestTorch:
     @pytest.mark.parametrize("name", list(RULES))
     def test_every_number_is_what_pytorch_holds(self, name):

@@ -71,6 +71,9 @@ class TestFork:
         other = trace.fork(step=7, learning_rate=1e-4)
         assert (len(other), other.learning_rate[7]) == (12, 1e-4)
         assert ol.trace.first_difference(other.fork(9), other) is None
+        bowl = trace.fork(step=7, loss=lambda p: (p["w"] ** 2).sum())
+        again = bowl.fork(step=9)  # of the fork's loss, not of the first run's
+        assert ol.trace.first_difference(again, bowl) is None
         assert pickle.loads(pickle.dumps(trace)).loss_function is None
 
     def test_without_a_loss_it_says_both_ways_to_give_one(self):

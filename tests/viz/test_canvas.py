@@ -37,7 +37,7 @@ from optlab.viz.backends.scene import (
     Rule,
     Scene,
     Text,
-    plain,
+    mark_as_json,
 )
 from optlab.viz.browser.joining import joined
 from optlab.viz.style import layout, theme
@@ -84,7 +84,8 @@ def on_canvas(*marks, x=None, y=None):
     frame = {"left": 0, "top": 0, "width": width, "height": height, "paper": "#fefefe"}
     frame |= {name: {"low": a.low, "high": a.high, "scale": a.scale} for name, a in axes.items()}
     sent = f"const drawn = []; drawMarks(new RecordedPen(drawn), {json.dumps(frame)}, "
-    sent += f"{json.dumps([plain(mark) for mark in marks])});\nconsole.log(JSON.stringify(drawn));"
+    made = json.dumps([mark_as_json(mark) for mark in marks])
+    sent += f"{made});\nconsole.log(JSON.stringify(drawn));"
     done = subprocess.run(
         [NODE, "-"], input="\n".join([RECORDED, joined(STATIC / "canvas.js"), sent]),
         capture_output=True, text=True, check=False,

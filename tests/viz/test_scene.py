@@ -19,6 +19,7 @@ from optlab.viz.backends.plotly.draw import draw as draw_live
 from optlab.viz.backends.scene import (
     HIDDEN,
     Area,
+    Arrow,
     Axis,
     Bars,
     Contour,
@@ -235,3 +236,13 @@ def test_every_figure_and_its_static_image_say_the_same(page, monkeypatch, figur
             shown = {t.get_color() for t in static.findobj(Artist) if t.get_text()}
             assert not shown & {other["ink"], other["quiet"]}
             assert other["quiet"] not in live.to_json()
+
+
+def test_arrows_and_texts_of_plotly_stand_where_the_data_are_on_log_axes():
+    axis = Axis(0.0, 4.0, scale="log")
+    arrow = Arrow(1.0, 10.0, 100.0, 1000.0, Pen(RED, 2.0), halo=False)
+    figure = draw_live(scene(arrow, Text(100.0, 1000.0, "here", RED), x=axis, y=axis))
+    shown = {one.text: one for one in figure.layout.annotations if one.xref == "x"}
+    ends = shown[""]
+    assert (ends.ax, ends.ay, ends.x, ends.y) == (0.0, 1.0, 2.0, 3.0)
+    assert (shown["here"].x, shown["here"].y) == (2.0, 3.0)

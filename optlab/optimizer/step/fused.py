@@ -315,6 +315,8 @@ def plan_for(
     except CaptureError as error:
         return None if with_terms else _refuse(optimizer, params, str(error))
     except Exception as error:  # noqa: BLE001  # the unfused step raises it again
+        if with_terms:
+            return None  # a term alone: the step without it stays fused
         return _refuse(optimizer, params, f"when captured, {type(error).__name__}: {error}")
     except BaseException:
         plans.pop(key, None)  # an interrupt says nothing of the rule

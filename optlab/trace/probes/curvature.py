@@ -255,8 +255,7 @@ def largest_eigenpairs(
     >>> values.round(6), np.abs(vectors).round(6)
     (array([3.]), array([[0., 0., 1.]]))
     """
-    basis, images = np.zeros((0, size)), np.zeros((0, size))
-    matrix = np.zeros((0, 0))
+    basis, matrix = np.zeros((0, size)), np.zeros((0, 0))
     most = min(iterations, size)
     # A Krylov space of one vector has one eigenvector of several equal eigenvalues; that of a
     # block has as many as the block is wide.
@@ -266,13 +265,14 @@ def largest_eigenpairs(
         if not np.isfinite(products).all():
             return np.full(k, np.nan), np.full((k, size), np.nan)
         old, basis = len(basis), np.concatenate([basis, block])
-        images = np.concatenate([images, products])
         rows = products @ basis.T
         matrix = np.block([[matrix, rows[:, :old].T], [rows]])
         values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
         scale = max(float(np.abs(values).max()), np.finfo(float).tiny)
         top = vectors[:, -k:].T
-        errors = np.linalg.norm(top @ images - values[-k:, None] * (top @ basis), axis=1)
+        # The products of the earlier vectors lie in the basis, so that only the last ones leave it.
+        beyond = products - rows @ basis
+        errors = np.linalg.norm(top[:, -len(block) :] @ beyond, axis=1)
         if len(basis) >= most or (len(values) > k and (errors <= tolerance * scale).all()):
             break
         block = _orthonormal(products[: most - len(basis)], basis, generator, 1e-12 * scale)

@@ -3,8 +3,8 @@
 A figure is a `Scene`: a page with texts, a legend, and panels of marks. `backends.plotly.draw`
 makes the interactive figure of it, and `backends.matplotlib.draw` the static image: they cannot
 differ. `drawMarks` of `browser/static/canvas.js` draws the same marks on a canvas in a page, where
-`browser/static/marks.js` makes them: `plain` returns them in its form, and the classes here say
-what each field means.
+`browser/static/marks.js` makes them: `mark_as_json` returns them in its form, and the classes here
+say what each field means.
 
 Coordinates are those of the data, on a log axis too; sizes are in pixels. Texts are plain: a
 backend escapes what it would read as markup. `hover` and `tips` alone are in plotly's notation,
@@ -321,16 +321,16 @@ Mark = Line | Points | Text | Rule | Area | Band | Bars | Boxes | Region | Arrow
 _ELSEWHERE = ("hover", "tips", "data", "group")  # fields of plotly alone
 
 
-def plain(mark: Mark) -> dict[str, Any]:
+def mark_as_json(mark: Mark) -> dict[str, Any]:
     """Return a mark as data of JSON, as the canvas of a page reads it.
 
     The kind is the name of the class; what is not finite is None, and grids are flat, row by row.
 
     Examples
     --------
-    >>> plain(Rule("x", 2.0, Pen("#000000", 1.0)))["pen"]
+    >>> mark_as_json(Rule("x", 2.0, Pen("#000000", 1.0)))["pen"]
     {'color': '#000000', 'width': 1.0, 'dash': [], 'opacity': 1.0}
-    >>> plain(Line([0, math.nan], [1, 2], Pen("#000000")))["x"]
+    >>> mark_as_json(Line([0, math.nan], [1, 2], Pen("#000000")))["x"]
     [0.0, None]
     """
     named = {one.name: getattr(mark, one.name) for one in fields(mark)}

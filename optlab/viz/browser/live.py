@@ -63,9 +63,10 @@ class LiveWidget(CollectableWidget):
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         """Return the page with its picture, and the description as text."""
+        text = self.text()
+        if page_may_connect():
+            _ = self.model_id  # connects the widget
+        stored = self.stored()
         with collection_paused():  # a picture is thousands of objects in cycles, for a moment
-            text = self.text()
-            if page_may_connect():
-                _ = self.model_id  # connects the widget
-            page = live_html(self.app, self.place, self.stored(), text, self.picture())
+            page = live_html(self.app, self.place, stored, text, self.picture())
         return {"text/html": page, "text/plain": text}

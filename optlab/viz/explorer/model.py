@@ -463,7 +463,8 @@ class Model:
                     "entry": {"settings": entry.settings, "around": entry.around},
                     "second": second_setting(inner),
                     "rates": list(runs.rates),
-                    "best": runs.rates[self.best[entry.name]],
+                    # Of rates that a hand has set no path was looked at: the page chooses.
+                    "best": None if self._by_hand(entry) else runs.rates[self.best[entry.name]],
                     "held": [runs.rates[i] for i in held],
                     "finals": [
                         _finite_or_none(float(row[-1])) if stop < 0 else None

@@ -363,16 +363,21 @@ def _(mark: Text, panel: Panel) -> list[tuple[str, dict[str, Any]]]:
         options = {"mode": "text", "text": [text], "textposition": f"{down} {right}"}
         return [_scatter(points, textfont=font, opacity=mark.opacity, **options)]
     box = {"bgcolor": theme.with_opacity(theme.PAPER, mark.ground)} if mark.ground else {}
-    log = panel.y.scale == "log"  # annotations alone are in powers of ten there
     return [(
         "annotations",
         {
-            "x": mark.x, "y": math.log10(mark.y) if log else mark.y, "text": text, "font": font,
+            "x": _of_annotation(mark.x, panel.x), "y": _of_annotation(mark.y, panel.y),
+            "text": text, "font": font,
             "showarrow": False, "xanchor": mark.across, "yanchor": mark.up, "xshift": mark.shift[0],
             "yshift": mark.shift[1], "textangle": -mark.angle, "borderpad": int(bool(box)),
             "align": mark.across, "opacity": mark.opacity, **box,
         },
     )]  # fmt: skip
+
+
+def _of_annotation(value: float, axis: Axis) -> float:
+    """Return a coordinate of an annotation, which alone is a power of ten on a log axis."""
+    return math.log10(value) if axis.scale == "log" else value
 
 
 @_drawn.register
@@ -435,7 +440,9 @@ def _(mark: Arrow, panel: Panel) -> list[tuple[str, dict[str, Any]]]:
     return [(
         "annotations",
         {
-            "x": mark.x1, "y": mark.y1, "ax": mark.x0, "ay": mark.y0, "text": "",
+            "x": _of_annotation(mark.x1, panel.x), "y": _of_annotation(mark.y1, panel.y),
+            "ax": _of_annotation(mark.x0, panel.x), "ay": _of_annotation(mark.y0, panel.y),
+            "text": "",
             "showarrow": True, "arrowhead": 2, "arrowwidth": pen.width, "arrowcolor": pen.color,
             "arrowsize": max(0.3, mark.head[1] / (2 * pen.width)), "opacity": pen.opacity,
         },

@@ -151,7 +151,7 @@ export class Scene extends Widget {
     let { floor } = this.floor;
     const score = (/** @type {number} */ rate) => engine.criterion(state, entry, rate, floor);
     const recorded = known && engine.whyNot(state, entry);
-    if (recorded && known.best !== undefined && engine.run(state, entry, known.best)) return known.best; // Python's choice
+    if (recorded && known.best != null && engine.run(state, entry, known.best)) return known.best; // Python's choice
     const rates = recorded ? known.rates.filter(isRung) : [...options.ladder];
     let scores = rates.map(score);
     for (let turn = 0; ; turn++) {
