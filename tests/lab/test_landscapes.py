@@ -1,5 +1,6 @@
 """Landscapes: planes, lines and curves through the weights of a model."""
 
+import signal
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -474,6 +475,30 @@ def test_an_interrupted_connection_goes_on_to_the_bit(at):
     for name, w in wanted.bend.items():
         np.testing.assert_array_equal(found.bend[name], w)
     assert all(np.array_equal(w, own[name]) for name, w in weights_of(model).items())
+
+
+def test_a_step_that_ctrl_c_meets_is_counted():
+    model, (x, y) = network(), data()
+    first = weights_of(model)
+    trained(model, x, y)
+    taken = []
+
+    class Interrupted(ol.optimizer.Momentum):
+        def step(self, *args):
+            super().step(*args)
+            taken.append(1)
+            if len(taken) == 3:
+                signal.raise_signal(signal.SIGINT)
+
+    given = (model, loss_of(model, x, y), first, weights_of(model))
+    found = ol.lab.connect(*given, size=7, steps=8, optimizer=Interrupted(0.05))
+    assert found.interrupted
+    assert len(taken) == 3
+    found.resume()
+    assert len(taken) == 8
+    wanted = ol.lab.connect(*given, size=7, steps=8, optimizer=ol.optimizer.Momentum(0.05))
+    np.testing.assert_array_equal(found.training_loss, wanted.training_loss)
+    np.testing.assert_array_equal(found.curve, wanted.curve)
 
 
 def test_a_connection_needs_two_different_ends():

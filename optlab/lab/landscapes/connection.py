@@ -12,6 +12,7 @@ import numpy as np
 from optlab.autograd.tape.grad_mode import enable_grad
 from optlab.backend.display import Rendered
 from optlab.backend.random import Bookmark, Key, bookmark, replayed
+from optlab.lab.interrupts import stopped_between_steps
 from optlab.lab.landscapes.evaluation import Evaluator, Loss, Plane, as_number
 from optlab.lab.landscapes.weights import (
     Weights,
@@ -308,7 +309,10 @@ class _Training:
         for name, p in self.bends.items():
             gradient = parameters[name].grad
             p.grad = None if gradient is None else gradient * (2 * t * (1 - t))
-        self._optimizer.step()
-        self._done = step + 1
-        self.losses[step] = found
-        self._draws = bookmark()
+        with stopped_between_steps() as stop:  # a step that is taken is counted
+            self._optimizer.step()
+            self._done = step + 1
+            self.losses[step] = found
+            self._draws = bookmark()
+        if stop:
+            raise KeyboardInterrupt

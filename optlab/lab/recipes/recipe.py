@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import operator
 import os
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,39 +16,12 @@ from optlab.backend import random
 from optlab.backend.text import one_line
 from optlab.io import load, save
 from optlab.lab.data.images import Data, with_validation
+from optlab.lab.interrupts import stopped_between_steps
 from optlab.lab.problems.networks import Network
 from optlab.lab.progress import ProgressBar
 from optlab.nn import Layer
 from optlab.optimizer import Optimizer
 from optlab.trace import Trace, record
-
-
-@contextmanager
-def stopped_between_steps() -> Iterator[list[bool]]:
-    """Yield a list that becomes true at the first Ctrl-C; the second one interrupts at once.
-
-    A step that is torn in the middle could not be repeated to the bit. In threads that get no
-    signals, nothing changes.
-    """
-    stop: list[bool] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
-    before = signal.getsignal(signal.SIGINT)
-    if before is None or before is signal.SIG_IGN:  # nobody is to be interrupted
-        yield stop
-        return
-
-    def stop_soon(number: int, frame: Any) -> None:
-        if stop:
-            raise KeyboardInterrupt
-        stop.append(True)
-
-    signal.signal(signal.SIGINT, stop_soon)
-    try:
-        yield stop
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _split(data: Any) -> Any:
