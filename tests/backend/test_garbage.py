@@ -37,13 +37,13 @@ def test_a_choice_of_the_user_stays(collecting):
     assert not gc.isenabled()
 
 
-def test_pages_and_first_names_are_made_without_a_collection(collecting, monkeypatch):
+def test_pictures_and_first_names_are_made_without_a_collection(collecting, monkeypatch):
     ol.explore  # noqa: B018 - imported before
     found = []
     explorer = ol.explore()
-    made = type(explorer).stored
+    made = type(explorer).picture
     monkeypatch.setattr(
-        type(explorer), "stored", lambda self: (found.append(gc.isenabled()), made(self))[1]
+        type(explorer), "picture", lambda self: (found.append(gc.isenabled()), made(self))[1]
     )
     explorer._repr_mimebundle_()
     assert found == [False]

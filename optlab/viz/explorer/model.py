@@ -52,13 +52,15 @@ _LARGEST = float(np.finfo(np.float32).max)
 AXES = ("x", "y")
 MOST_RUNGS = 9
 """So many rates are added to a ladder at most, until its best is not at an end."""
+_MOST_TRIED = 3
+"""So many of the best rates are run again at most where each run is one of its own."""
 _BOUNDS = (
     f"1-2-5 steps from {format_number(LADDER[0])} to {format_number(LADDER[-1])} "
     "and beyond while the best is an end"
 )
 _CRITERION = (
-    "by the mean over the run of log10(loss − minimum), of those that rounding or 1 % of the rate "
-    "does not lead elsewhere"
+    "by the mean over the run of log10(loss − minimum), where there are some of those that "
+    "rounding or 1 % of the rate does not lead elsewhere"
 )
 HOW_CHOSEN = {
     "best": f"each the best of {_BOUNDS}, {_CRITERION}",
@@ -229,7 +231,10 @@ class Model:
         if self._by_hand(entry):
             return  # the best is not shown
         criteria = np.where(among, self.criteria[name], np.inf)
-        for i in np.argsort(criteria, kind="stable").tolist():
+        order = np.argsort(criteria, kind="stable").tolist()
+        if not any(key[0] == name for key in self._nearby):  # no ensemble: each costs four runs
+            order = order[:_MOST_TRIED]
+        for i in order:
             if not np.isfinite(criteria[i]):
                 return
             rate = self.runs[name].rates[i]
