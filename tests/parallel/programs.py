@@ -140,59 +140,44 @@ def calls(comm):
     return found
 
 
-def stalls(comm, who, seconds):
-    """Let one rank sleep in front of a step."""
+def steps_with(comm, who, happens):
+    """Take three steps on all ranks; on one of them something happens in front of the second."""
     w = ol.Parameter(np.zeros(4), name="w")
     optimizer = ol.optimizer.SGD(0.1, parameters=[w])
     ol.parallel.average_gradients(optimizer, comm)
     for step in range(3):
         if step == 1 and comm.rank == who:
-            time.sleep(seconds)
+            happens()
         optimizer.minimize((w * w).sum())
+
+
+def stalls(comm, who, seconds):
+    """Let one rank sleep in front of a step."""
+    steps_with(comm, who, lambda: time.sleep(seconds))
 
 
 def raises(comm, who):
     """Let one rank raise in front of a step."""
-    w = ol.Parameter(np.zeros(4), name="w")
-    optimizer = ol.optimizer.SGD(0.1, parameters=[w])
-    ol.parallel.average_gradients(optimizer, comm)
-    for step in range(3):
-        if step == 1 and comm.rank == who:
-            raise KeyError("no such weight")
-        optimizer.minimize((w * w).sum())
+
+    def happens():
+        raise KeyError("no such weight")
+
+    steps_with(comm, who, happens)
 
 
 def dies(comm, who):
     """Let one rank be killed in front of a step."""
-    w = ol.Parameter(np.zeros(4), name="w")
-    optimizer = ol.optimizer.SGD(0.1, parameters=[w])
-    ol.parallel.average_gradients(optimizer, comm)
-    for step in range(3):
-        if step == 1 and comm.rank == who:
-            os.kill(os.getpid(), signal.SIGKILL)
-        optimizer.minimize((w * w).sum())
+    steps_with(comm, who, lambda: os.kill(os.getpid(), signal.SIGKILL))
 
 
 def leaves(comm, who):
     """Let one rank leave its process, without a word, in front of a step."""
-    w = ol.Parameter(np.zeros(4), name="w")
-    optimizer = ol.optimizer.SGD(0.1, parameters=[w])
-    ol.parallel.average_gradients(optimizer, comm)
-    for step in range(3):
-        if step == 1 and comm.rank == who:
-            os._exit(5)
-        optimizer.minimize((w * w).sum())
+    steps_with(comm, who, lambda: os._exit(5))
 
 
 def returns(comm, who):
     """Let the program of one rank end, as if it had nothing more to do, in front of a step."""
-    w = ol.Parameter(np.zeros(4), name="w")
-    optimizer = ol.optimizer.SGD(0.1, parameters=[w])
-    ol.parallel.average_gradients(optimizer, comm)
-    for step in range(3):
-        if step == 1 and comm.rank == who:
-            sys.exit()
-        optimizer.minimize((w * w).sum())
+    steps_with(comm, who, sys.exit)
 
 
 def late(comm, who):
