@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 import tracemalloc
 import zlib
 
@@ -39,6 +40,15 @@ def pytest_collection_modifyitems(config, items):
     left_out = [item for item in items if waits(item)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if not waits(item)]
+
+
+@pytest.fixture(autouse=True)
+def unchosen_page():
+    """Let figures of the next test follow its notebook, whichever page this one has chosen."""
+    yield
+    theme = sys.modules.get("optlab.viz.style.theme")
+    if theme is not None and theme.is_chosen():
+        theme.choose(None)
 
 
 @pytest.fixture

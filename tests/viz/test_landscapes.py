@@ -77,15 +77,12 @@ def test_a_surface_has_three_dimensions(found):
 
 @pytest.mark.parametrize("style", ["light", "dark"])
 def test_static_images_have_the_size_and_the_paper_of_the_page(found, style):
-    ol.viz.use_style(style)
-    try:
+    with ol.viz.use_style(style):
         for kind in ("map", "surface"):
             png = ol.viz.landscape_png(found, kind=kind, width=700, height=420)
             assert size_of(png) == (700, 420)
             corner = Image.open(io.BytesIO(png)).convert("RGB").getpixel((2, 2))
             assert (sum(corner) < 150) == (style == "dark")
-    finally:
-        ol.viz.use_style("light")
 
 
 def test_a_notebook_stores_figure_and_image(found):
