@@ -490,3 +490,18 @@ def test_a_browser_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     assert counts == {"start": 2, "slider": 2}
     assert all(seen["drawn"] for seen in result["numbers"]["frames"].values())
     assert all(one["value"] > 0 for one in result["figures"])
+
+
+def test_a_warm_up_ends_when_kernels_are_compiled(monkeypatch):
+    from benchmarks.worker import warm_up
+    from optlab.plan import numba_cache
+
+    compiling = [True] * 40
+    calls = []
+    monkeypatch.setattr(numba_cache, "is_compiling", lambda: bool(compiling and compiling.pop()))
+    warm_up(lambda: calls.append(len(compiling)), seconds=0.01)
+    assert 0 in calls
+    assert calls.count(40) == 1
+    compiling[:] = [True] * 10**6
+    warm_up(lambda: None, seconds=0.01, most=0.05)
+    assert compiling

@@ -374,6 +374,17 @@ class _Compilation:
             thread.join(5)  # it waits for the child, which leaves no zombie
 
 
+def is_compiling() -> bool:
+    """Return whether a child process compiles kernels now: NumPy does their work until it ends.
+
+    Examples
+    --------
+    >>> is_compiling() in (True, False)
+    True
+    """
+    return _compilation.thread is not None
+
+
 def _may_start_processes() -> bool:
     """Return whether the Python that runs can be started again, as a process of its own."""
     return (
