@@ -41,10 +41,11 @@ class Troubled(ol.io.Dataset):
 
 
 class OwnError(Exception):
-    """An exception that cannot be pickled: its constructor takes two arguments."""
+    """An exception that cannot be pickled: it holds a lock."""
 
     def __init__(self, one, two):
         super().__init__(f"{one} and {two}")
+        self.lock = threading.Lock()
 
 
 def divide():
