@@ -43,7 +43,8 @@ def {made}(*arguments, **settings):
             things += frame.f_locals.values()
             frame = frame.f_back
     for thing in things:
-        if getattr(thing, "name", "") == "{check}" and hasattr(thing, "reference"):
+        name = getattr(thing, "name", None)  # some objects compare into objects without a truth
+        if isinstance(name, str) and name == "{check}" and hasattr(thing, "reference"):
             return thing.reference({{}})(*arguments, **settings)
     raise RuntimeError("nothing was found")
 """
