@@ -176,6 +176,7 @@ _RIGHT: dict[str, dict[str, Callable[[], Any]]] = {
     "ol.io.TensorDataset": {"tensors": lambda: [np.ones((4, 2))]},
     "ol.io.BatchSampler": {"dataset": lambda: range(4), "batch_size": lambda: 2},
     "ol.io.RandomSampler": {"data_source": lambda: range(4)},
+    "ol.io.WeightedRandomSampler": {"weights": lambda: np.ones(3), "num_samples": lambda: 2},
     "ol.io.random_split": {"dataset": lambda: range(4), "lengths": lambda: [2, 2]},
     "ol.io.save": {"obj": lambda: {"a": np.ones(2)}, "path": lambda: "file.npz"},
     "ol.optimizer.LookAhead": {"inner_optimizer": lambda: ol.optimizer.SGD(0.1)},

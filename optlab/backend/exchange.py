@@ -10,7 +10,6 @@ they are polled, and end with an error that names the rank that is missing.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import json
 import os
@@ -86,14 +85,31 @@ class Peer(NamedTuple):
         return Path("/proc/self/stat").exists() and self.signs() is None
 
 
-def _say_that_it_has_ended() -> None:
-    """Let the other ranks on this host see that the program of this process is done.
+class _LastWord:
+    """Lets the other ranks on this host see that the program of this process is done.
 
     MPI ends after Python does, and waits for the other ranks to come to their ends: one of them
-    that waits for this one would take it for stalled.
+    that waits for this one would take it for stalled. This object says it when Python takes the
+    modules apart, which comes after all functions that are registered for the end, in whatever
+    order: they may still exchange.
     """
-    with contextlib.suppress(OSError):
-        Path("/proc/self/comm").write_text(_ENDED, encoding="ascii")
+
+    def __del__(
+        self,
+        name: bytes = _ENDED.encode(),
+        opened: Any = os.open,
+        to_write: int = os.O_WRONLY,
+        write: Any = os.write,
+    ) -> None:
+        # What it calls is in the signature, as the modules may be cleared.
+        try:
+            write(opened("/proc/self/comm", to_write), name)
+        except OSError:
+            pass
+
+
+#: Of a process that has met other ranks.
+_last_word: _LastWord | None = None
 
 
 def launched_rank() -> int | None:
@@ -245,8 +261,8 @@ class Exchange:
         if self.is_local:
             self._own = self.world.Dup()
             return
-        atexit.unregister(_say_that_it_has_ended)
-        atexit.register(_say_that_it_has_ended)
+        global _last_word
+        _last_word = _last_word or _LastWord()
         self._find_peers()
         own = np.zeros(256, np.uint8)
         said = f"{here().process} {here().host}".encode()[:256]

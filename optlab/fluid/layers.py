@@ -129,46 +129,15 @@ def cross_entropy(
     >>> ol.fluid.layers.cross_entropy(p, ol.to_tensor([[1]])).numpy().round(4)
     array([[0.2877]], dtype=float32)
     """
-    return _cross_entropy(input, label, soft_label, ignore_index, use_softmax=False)
-
-
-def softmax_with_cross_entropy(
-    logits: Any, label: Any, soft_label: bool = False, ignore_index: int = -100, axis: int = -1
-) -> Tensor:
-    """Return the cross entropy of the softmax of logits, one number per example.
-
-    Parameters
-    ----------
-    logits : Tensor
-    label : array
-        The right classes, with or without the axis of classes, of length 1; with `soft_label`
-        probabilities of the shape of `logits`.
-    soft_label : bool
-    ignore_index : int
-        A class whose examples count zero.
-    axis : int
-        The axis of classes, which stays, with length 1.
-
-    Examples
-    --------
-    >>> import optlab as ol
-    >>> logits = ol.to_tensor([[0.0, 0.0]])
-    >>> ol.fluid.layers.softmax_with_cross_entropy(logits, ol.to_tensor([[1]])).numpy().round(4)
-    array([[0.6931]], dtype=float32)
-    """
-    return _cross_entropy(logits, label, soft_label, ignore_index, axis)
-
-
-def _cross_entropy(
-    input: Any, label: Any, soft: bool, ignore: int, axis: int = -1, use_softmax: bool = True
-) -> Tensor:
     loss = functional.cross_entropy(
-        input, label, ignore_index=ignore, reduction="none", soft_label=soft, axis=axis,
-        use_softmax=use_softmax,
+        input, label, ignore_index=ignore_index, reduction="none", soft_label=soft_label,
+        use_softmax=False,
     )  # fmt: skip
-    widened: Any = loss if loss.ndim == np.ndim(input) else np.expand_dims(loss, axis)
-    found: Tensor = widened
-    return found
+    found: Any = loss if loss.ndim == np.ndim(input) else np.expand_dims(loss, -1)
+    return found  # type: ignore[no-any-return]
+
+
+softmax_with_cross_entropy = functional.softmax_with_cross_entropy
 
 
 def _schedule(call: str) -> str:

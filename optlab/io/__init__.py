@@ -21,6 +21,7 @@ from optlab.io.samplers import (
     RandomSampler,
     Sampler,
     SequenceSampler,
+    WeightedRandomSampler,
 )
 from optlab.io.structures import UnreadableFileError
 from optlab.io.workers import WorkerError
@@ -28,7 +29,7 @@ from optlab.io.workers import WorkerError
 __all__ = [
     "BatchSampler", "ConcatDataset", "DataLoader", "Dataset", "DistributedBatchSampler",
     "IterableDataset", "RandomSampler", "Sampler", "SequenceSampler", "Subset", "TensorDataset",
-    "UnreadableFileError", "WorkerError", "get_worker_info", "load", "random_split", "save",
+    "UnreadableFileError", "WeightedRandomSampler", "WorkerError", "get_worker_info", "load", "random_split", "save",
 ]  # fmt: skip
 
 _explain_all(globals(), _hint)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+
+import numpy as np
 
 from optlab.backend.exchange import default_world
 from optlab.io.datasets import IterableDataset, _generator
@@ -77,7 +80,33 @@ class SequenceSampler(Sampler):
         return iter(range(len(self.data_source)))
 
 
-class RandomSampler(Sampler):
+class _DrawingSampler(Sampler):
+    """A sampler that draws from `generator`, or from optlab's next random key without one."""
+
+    generator: Any = None
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of `generator`, if there is one; empty for optlab's random key."""
+        if self.generator is None:
+            return {}
+        return {"generator": _generator(self.generator).bit_generator.state}
+
+    def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Restore the state of `generator`."""
+        if self.generator is None:
+            super().set_state_dict(state_dict)
+            return
+        try:
+            _generator(self.generator).bit_generator.state = dict(state_dict["generator"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"the state is not of a {type(self).__name__} with a generator like this one's, "
+                f"{type(self.generator.bit_generator).__name__}: resume with the sampler of the "
+                "saved run."
+            ) from error
+
+
+class RandomSampler(_DrawingSampler):
     """Indices in random order.
 
     Parameters
@@ -127,25 +156,89 @@ class RandomSampler(Sampler):
     def __len__(self) -> int:
         return len(self.data_source) if self.num_samples is None else self.num_samples
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state of `generator`, if there is one; empty for optlab's random key."""
-        if self.generator is None:
-            return {}
-        return {"generator": _generator(self.generator).bit_generator.state}
 
-    def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Restore the state of `generator`."""
-        if self.generator is None:
-            super().set_state_dict(state_dict)
-            return
-        try:
-            _generator(self.generator).bit_generator.state = dict(state_dict["generator"])
-        except (KeyError, TypeError, ValueError) as error:
+class WeightedRandomSampler(_DrawingSampler):
+    """Indices drawn with given probabilities, such as rare classes more often.
+
+    Parameters
+    ----------
+    weights : array, Tensor or list, of shape [N] or [R, N]
+        The weight of each index, at least 0; they need not add up to 1. Of several rows each is
+        drawn from by itself, one after the other.
+    num_samples : int
+        Number of draws (from each row).
+    replacement : bool
+        Draw each one independently, so that an index may occur several times.
+    generator : numpy.random.Generator, optional
+        The random generator; by default of the next random key, so `optlab.seed` fixes the draws.
+
+    Raises
+    ------
+    ValueError
+        If a weight is negative or not finite, a row has no positive one, or, without replacement,
+        fewer positive ones than are to be drawn.
+
+    Notes
+    -----
+    Signature: paddle.io.WeightedRandomSampler.
+
+    Examples
+    --------
+    Three examples of class 0 and one of class 1, drawn equally often:
+
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> labels = np.array([0, 0, 0, 1])
+    >>> weights = 1 / np.bincount(labels)[labels]
+    >>> ol.seed(0)
+    >>> drawn = list(ol.io.WeightedRandomSampler(weights, 1000))
+    >>> bool(450 < np.sum(labels[drawn] == 1) < 550)
+    True
+    """
+
+    def __init__(
+        self, weights: Any, num_samples: int, replacement: bool = True, generator: Any = None
+    ) -> None:
+        super().__init__()
+        self.num_samples = whole_number(num_samples, "num_samples", 1)
+        if not isinstance(replacement, bool):
+            raise ValueError(f"replacement is True or False; got {replacement!r}.")
+        given = getattr(weights, "numpy", lambda: weights)()
+        rows = np.asarray(given, dtype=np.float64)
+        if rows.ndim not in (1, 2) or not rows.size:
             raise ValueError(
-                "the state is not of a RandomSampler with a generator like this one's, "
-                f"{type(self.generator.bit_generator).__name__}: resume with the sampler of the "
-                "saved run."
-            ) from error
+                f"weights are one row of numbers, or several; got an array of shape {rows.shape}."
+            )
+        rows = rows.reshape(-1, rows.shape[-1])
+        if not (np.isfinite(rows).all() and (rows >= 0).all()):
+            raise ValueError(f"every weight is a finite number of at least 0; got {weights!r}.")
+        positive = (rows > 0).sum(axis=1).min()
+        if not positive:
+            raise ValueError("the weights of a row are all 0, so nothing can be drawn.")
+        if not replacement and positive < num_samples:
+            raise ValueError(
+                f"without replacement at most {positive} indices can be drawn, as many as have a "
+                f"positive weight; got num_samples={num_samples!r}."
+            )
+        self.weights = weights
+        self.replacement = replacement
+        self.generator = generator
+        with np.errstate(under="ignore"):
+            # By the largest first, as sums of large weights may overflow.
+            rows = rows / rows.max(axis=1, keepdims=True)
+            self._probabilities = rows / rows.sum(axis=1, keepdims=True)
+
+    def __iter__(self) -> Iterator[int]:
+        draw = _generator(self.generator)
+        total = self._probabilities.shape[1]
+        drawn = [
+            draw.choice(total, self.num_samples, self.replacement, row).tolist()
+            for row in self._probabilities
+        ]
+        return itertools.chain.from_iterable(drawn)
+
+    def __len__(self) -> int:
+        return self.num_samples * len(self._probabilities)
 
 
 class BatchSampler(Sampler):

@@ -204,6 +204,12 @@ DOCUMENTED = {
     "trainable=True, do_model_average=True, need_clip=True",
     "io.BatchSampler": "dataset=None, sampler=None, shuffle=False, batch_size=1, drop_last=False",
     "io.RandomSampler": "data_source, replacement=False, num_samples=None, generator=None",
+    "io.WeightedRandomSampler": "weights, num_samples, replacement=True",
+    "nn.functional.grid_sample": "x, grid, mode='bilinear', padding_mode='zeros', "
+    "align_corners=True",
+    "nn.functional.affine_grid": "theta, out_shape, align_corners=True",
+    "nn.functional.softmax_with_cross_entropy": "logits, label, soft_label=False, "
+    "ignore_index=-100, numeric_stable_mode=True, return_softmax=False, axis=-1",
     "save": "obj, path",
     "load": "path",
 }

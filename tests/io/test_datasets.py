@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import json
 
 import numpy as np
 import pytest
@@ -11,10 +12,12 @@ import optlab as ol
 from optlab.io import (
     BatchSampler,
     ConcatDataset,
+    DataLoader,
     RandomSampler,
     SequenceSampler,
     Subset,
     TensorDataset,
+    WeightedRandomSampler,
     random_split,
 )
 from optlab.io.collate import default_collate
@@ -117,6 +120,51 @@ class TestSamplers:
             RandomSampler(range(3), num_samples=0)
         with pytest.raises(TypeError, match=r"numpy\.random\.Generator"):
             list(RandomSampler(range(3), generator=3))
+
+    def test_weighted(self):
+        ol.seed(0)
+        drawn = list(WeightedRandomSampler([1.0, 0.0, 3.0], 4000))
+        counts = np.bincount(drawn, minlength=3) / 4000
+        np.testing.assert_allclose(counts, [0.25, 0.0, 0.75], atol=0.03)
+        ol.seed(0)
+        assert list(WeightedRandomSampler(ol.to_tensor([1.0, 0.0, 3.0]), 4000)) == drawn
+        some = WeightedRandomSampler(np.array([2, 0, 1e308, 1e308]), 3, replacement=False)
+        assert sorted(some) == [0, 2, 3]
+        rows = WeightedRandomSampler([[1.0, 0.0], [0.0, 1.0]], 3)
+        assert (list(rows), len(rows)) == ([0, 0, 0, 1, 1, 1], 6)
+        loader = DataLoader(
+            np.arange(3.0), batch_sampler=BatchSampler(sampler=rows, batch_size=4)
+        )
+        assert [batch.tolist() for batch in loader] == [[0, 0, 0, 1], [1, 1]]
+
+    def test_weighted_with_a_generator_of_ones_own_goes_on(self):
+        def fresh(seed):
+            return WeightedRandomSampler(np.ones(9), 20, generator=np.random.default_rng(seed))
+
+        sampler, later = fresh(0), fresh(1)
+        list(sampler)
+        later.set_state_dict(json.loads(json.dumps(sampler.state_dict())))
+        assert list(later) == list(sampler)
+        with pytest.raises(ValueError, match="not of a WeightedRandomSampler with a generator"):
+            later.set_state_dict({})
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (([1.0, -1.0], 2), "at least 0"),
+            (([1.0, np.nan], 2), "at least 0"),
+            (([0.0, 0.0], 2), "all 0"),
+            (([[1.0, 1.0], [0.0, 0.0]], 2), "all 0"),
+            (([1.0, 0.0, 2.0], 3, False), "at most 2 indices"),
+            (([], 1), "one row of numbers, or several"),
+            ((np.ones((1, 1, 2)), 1), "one row of numbers, or several"),
+            (([1.0], 0), "num_samples must be a whole number of at least 1"),
+            (([1.0], 1, 2), "True or False"),
+        ],
+    )
+    def test_weights_that_cannot_be_drawn_by(self, arguments, message):
+        with pytest.raises(ValueError, match=message):
+            WeightedRandomSampler(*arguments)
 
     def test_batches(self):
         batches = BatchSampler(range(5), batch_size=2)

@@ -18,10 +18,13 @@ CHANNELS = _draw.uniform(0.5, 1.5, size=3)
 HEADS = _draw.normal(size=(2, 5, 2, 4))
 SERIES = _draw.normal(size=(2, 3, 8))
 POSITIVE = _draw.uniform(0.5, 1.5, size=(2, 3, 4, 4))
+_more = np.random.default_rng(1)
+MAPS, PLACES = _more.normal(size=(2, 2, 3)), _more.uniform(-0.9, 0.9, size=(2, 2, 3, 2))
 
 #: Arguments of every function that has floating settings or arrays beside its input. All floats
 #: and floating arrays among them are differentiated, one by one.
 CALLS: dict[str, dict[str, Any]] = {
+    "affine_grid": {"theta": MAPS, "out_shape": [2, 3, 4, 4]},
     "alpha_dropout": {"x": ROWS, "p": 0.5},
     "avg_pool1d": {"x": SERIES, "kernel_size": 2},
     "avg_pool2d": {"x": X, "kernel_size": 2, "divisor_override": 3.0},
@@ -59,6 +62,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "elu": {"x": X, "alpha": 1.5},
     "embedding": {"x": CLASSES, "weight": ROWS},
     "gaussian_nll_loss": {"input": ROWS, "label": OTHER, "variance": SHARES, "epsilon": 1e-6},
+    "grid_sample": {"x": X, "grid": PLACES},
     "group_norm": {
         "x": X, "num_groups": 1, "epsilon": 1e-2, "weight": CHANNELS, "bias": CHANNELS,
     },
@@ -115,6 +119,9 @@ CALLS: dict[str, dict[str, Any]] = {
     },
     "smooth_l1_loss": {"input": ROWS, "label": OTHER, "delta": 0.7},
     "soft_margin_loss": {"input": ROWS, "label": np.sign(OTHER)},
+    "softmax_with_cross_entropy": {
+        "logits": ROWS, "label": SHARES / SHARES.sum(1, keepdims=True), "soft_label": True,
+    },
     "softplus": {"x": X, "beta": 1.5, "threshold": 2.0},
     "softshrink": {"x": X, "threshold": 0.6},
     "square_error_cost": {"input": ROWS, "label": OTHER},

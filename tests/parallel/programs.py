@@ -3,6 +3,7 @@
 As a script it runs one of them under ``mpiexec`` and writes what every rank returned to a file.
 """
 
+import atexit
 import hashlib
 import json
 import os
@@ -188,6 +189,24 @@ def late(comm, who):
         Exchange(comm, "a test", timeout=0.5).meet()
     except StalledError:
         sys.exit()
+
+
+def exchanges_at_the_end(comm, folder):
+    """Exchange in a function for the end of Python that was registered before the first exchange.
+
+    Rank 1 comes to it when rank 0 has looked several times whether it is still there.
+    """
+    exchange = Exchange(comm, "a test")
+
+    def finish():
+        if comm.rank == 1:
+            time.sleep(1.5)
+        found = [int(one[0]) for one in exchange.gather(np.array([comm.rank]))]
+        with open(os.path.join(folder, f"{comm.rank}.json"), "w", encoding="ascii") as file:
+            json.dump(found, file)
+
+    atexit.register(finish)
+    exchange.meet()
 
 
 def announces(comm, folder):

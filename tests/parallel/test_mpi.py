@@ -98,6 +98,12 @@ def test_a_rank_whose_program_is_done_is_said_to_have_ended(name, who, ended, tm
     assert "has ended, while rank " in str(error)
 
 
+def test_ranks_exchange_in_functions_registered_for_the_end(tmp_path):
+    on_mpi(2, "exchanges_at_the_end", str(tmp_path), path=tmp_path / "found.json")
+    for rank in range(2):
+        assert json.loads((tmp_path / f"{rank}.json").read_text()) == [0, 1]
+
+
 @pytest.mark.usefixtures("in_root")
 def test_a_rank_that_raises_is_named_and_ends_the_others(tmp_path):
     error, _ = launched("raises", 1, path=tmp_path / "x")

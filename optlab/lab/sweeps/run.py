@@ -21,7 +21,7 @@ from optlab.optimizer.rule.declaration import is_built_in
 from optlab.optimizer.step.member_program import MemberProgram
 from optlab.optimizer.wrappers import layers_of
 from optlab.plan import CaptureError, Plan, capture_value_and_grad
-from optlab.plan.member_loops import choose_executor, run_members
+from optlab.plan.member_loops import Execution, run_members
 
 #: Operations on numbers of a chunk: about half a second of NumPy, after which Ctrl-C is heard.
 _CHUNK = 1 << 30
@@ -183,7 +183,8 @@ class Sweeper:
     def _run_loop(self, group: Group, made: MemberProgram, report: Callable[[int], None]) -> bool:
         """Run a group as one loop; return whether it gives the numbers of single runs."""
         program, found, count = made.program, self.outcome, len(group.numbers)
-        loop, how = choose_executor(program, count)
+        execution = Execution(program, count)
+        executors: dict[str, None] = {}
         needs = 8 * program.height * _COPIES
         chunk = max(1, min(self.limit // needs, _CHUNK // max(program.work, 1)))
         chunks = max(1, math.ceil(count / chunk))
@@ -192,6 +193,8 @@ class Sweeper:
             first, last = i * count // chunks, (i + 1) * count // chunks
             own = group.numbers[first:last]
             states = made.start(self.starts[own % len(self.starts)])
+            loop, how = execution.choose()
+            executors[how] = None
             stopped = run_members(loop, states, first)
             points, evaluated = states[program.rows[0]].T, made.evaluated(states)
             with np.errstate(all="ignore"):
@@ -210,6 +213,7 @@ class Sweeper:
             found.known[own] = True
             report(int(found.known.sum()))
         self._programs.append((group, made))
+        how = ", then ".join(executors)
         found.ran(count, f"{how}; histories are replayed when they are read", loop=self.steps)
         return True
 
@@ -298,7 +302,7 @@ class Sweeper:
         found = np.full(self.members, np.nan)
         for group, _ in self._programs:
             made = self._program(group, (list(targets[group.numbers].T), distance))
-            loop, _ = choose_executor(made.program, len(group.numbers))
+            loop, _ = Execution(made.program, len(group.numbers)).choose()
             points = self.starts[group.numbers % len(self.starts)]
             states = made.start(points)
             states[-1] = _outside(points, targets[group.numbers], distance)

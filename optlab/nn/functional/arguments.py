@@ -158,6 +158,13 @@ def inner(a: Any, b: Any, axis: int) -> Any:
     return np.add.reduce(a * b, axis=axis, keepdims=True)
 
 
+def as_bool(value: Any, what: str, call: str) -> bool:
+    """Return a boolean argument, or raise."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{call}: {what} is True or False; got {value!r}.")
+    return bool(value)
+
+
 def no_name(name: Any) -> None:
     """Raise if a name is given: layers and parameters have names, results have none."""
     if name is not None:

@@ -9,8 +9,7 @@ from typing import Any
 from optlab.autograd.tensor.conversions import as_setting, refuse_setting
 from optlab.autograd.tensor.tensor import Tensor, apply, raw
 from optlab.nn.docstrings import documented_like
-from optlab.nn.functional.arguments import no_name, scores
-from optlab.nn.functional.pooling.pooling import as_bool
+from optlab.nn.functional.arguments import as_bool, no_name, scores
 from optlab.nn.functional.pooling.rules import AVERAGE_POOL
 from optlab.nn.functional.resampling_rules import RESAMPLE, sampling_taps
 from optlab.nn.functional.windows import (

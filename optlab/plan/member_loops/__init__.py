@@ -7,12 +7,12 @@ as every member goes through the same operations. `numbers` holds what is no sta
 settings that differ between members, and scalars that differ between steps.
 """
 
-from optlab.plan.member_loops.execution import choose_executor, run_members
+from optlab.plan.member_loops.execution import Execution, run_members
 from optlab.plan.member_loops.numbers import Number, Numbers
 from optlab.plan.member_loops.program import Program, ProgramBuilder, State
 from optlab.plan.member_loops.symbols import Symbol, Tape
 
 __all__ = [
-    "Number", "Numbers", "Program", "ProgramBuilder", "State", "Symbol", "Tape", "choose_executor",
+    "Execution", "Number", "Numbers", "Program", "ProgramBuilder", "State", "Symbol", "Tape",
     "run_members",
 ]  # fmt: skip

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from functools import partial
 from itertools import pairwise
 from typing import Any, Protocol
@@ -11,19 +9,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from optlab.plan import sizes
-from optlab.plan.executors import chosen_executor, has_numba
-from optlab.plan.member_loops import numba_loop
+from optlab.plan.executors import LOOK_UP, chosen_executor, has_numba, is_compiled
+from optlab.plan.member_loops.numba_loop import LANES, MachineCode, NumbaLoop, can_compile
 from optlab.plan.member_loops.numbers import Floats
 from optlab.plan.member_loops.numpy_loop import BLOCK, NumpyLoop
 from optlab.plan.member_loops.program import Program
 from optlab.plan.threads import on_all_cores
-
-#: Operations on numbers that NumPy does in the time that something else takes: importing numba
-#: (0.4 s), compiling a loop (1.5 s), loading a compiled one (10 ms). Counted, not measured, so that
-#: a script does the same every time.
-_IMPORT, _COMPILE, _LOAD = 1 << 30, 3 << 30, 1 << 24
-#: What NumPy has done of each program so far, by its source.
-_worked: dict[str, int] = {}
 
 
 class Loop(Protocol):
@@ -33,36 +24,71 @@ class Loop(Protocol):
         """Run all steps of the members from `first` on; return where they stopped."""
 
 
-def choose_executor(program: Program, members: int) -> tuple[Loop, str]:
-    """Return the loop that ends sooner, and a sentence that says which it is and why.
+class Execution:
+    """The executor of a program: NumPy, or machine code where it is ready and pays off.
 
-    Machine code has to be imported, and compiled or loaded: NumPy starts with it once it has spent
-    about as long on a program as that takes, or at once where the run is longer.
+    Nobody waits for the compiler: NumPy runs the members until a child process has compiled, which
+    happens once there has been work for an eighth of a second; what the cache on disk has is loaded
+    for work of some milliseconds (`optlab.plan.executors`).
+
+    Parameters
+    ----------
+    program : Program
+    members : int
+        How many there will be, all calls together.
     """
-    chosen = chosen_executor()
-    if chosen == "numpy":
-        return NumpyLoop(program), "NumPy, as use_executor says"
-    if not numba_loop.can_compile(program):
-        names = ", ".join(program.inexact)
-        return NumpyLoop(program), f"NumPy, as machine code would give other bits of {names}"
-    if not has_numba():
-        return NumpyLoop(program), "NumPy, as numba is not installed"
-    if chosen != "numba":
-        source = numba_loop.source_of(program)
-        work = program.work * members
-        done = _worked.get(source, 0)
-        price = 0 if "numba" in sys.modules else _IMPORT
-        price += _LOAD if numba_loop.is_cached(program) else _COMPILE
-        if done + work < price:
-            _worked[source] = done + work
-            return NumpyLoop(program), "NumPy, as this ends before machine code would be ready"
-    try:
-        return numba_loop.NumbaLoop(program), "machine code by numba"
-    except Exception as error:  # noqa: BLE001 - any error of numba; NumPy gives the same numbers
-        said = next(iter(str(error).strip().splitlines()), "")
-        why = f"numba could not compile it ({type(error).__name__}: {said})"
-        warnings.warn(f"{why}; NumPy runs the members.", RuntimeWarning, stacklevel=2)
-        return NumpyLoop(program), f"NumPy, as {why}"
+
+    def __init__(self, program: Program, members: int) -> None:
+        self.program = program
+        self._why = self._refusal()
+        self._numpy: NumpyLoop | None = None
+        self._code: MachineCode | None = None
+        self._work = program.work * members
+
+    def _refusal(self) -> str:
+        """Return why NumPy has to run the program whatever the work is, if so."""
+        if chosen_executor() == "numpy":
+            return "as use_executor says"
+        if not can_compile(self.program):
+            names = ", ".join(self.program.inexact)
+            return f"as machine code would give other bits of {names}"
+        if not has_numba():
+            return "as numba is not installed"
+        return ""
+
+    def choose(self) -> tuple[Loop, str]:
+        """Return the loop for the next members, and a sentence that says which it is and why."""
+        why = self._why or self._not_ready()
+        if not why:
+            assert self._code is not None
+            return self._code.loop, "machine code by numba"
+        if self._numpy is None:
+            self._numpy = NumpyLoop(self.program)
+        return self._numpy, f"NumPy, {why}"
+
+    def _not_ready(self) -> str:
+        """Return why machine code cannot run now, if so; see to it that it can later."""
+        code = self._code
+        if code is None:
+            code = self._code = MachineCode(self.program)
+            code.shared.worked += self._work
+        shared = code.shared
+        ready = None if shared.agrees is False else is_compiled(shared.kernel, shared.worked)
+        if ready and not code.agrees():
+            ready = None
+        if ready is None:
+            shared.agrees = False
+            self._why = (
+                "as machine code gives other bits here"
+                if shared.kernel.function is not None
+                else "as numba could not compile it"
+            )
+            return self._why
+        if ready:
+            return ""
+        if shared.worked < LOOK_UP:
+            return "as this ends before machine code would be ready"
+        return "until machine code is compiled"
 
 
 def run_members(loop: Loop, states: Floats, first: int = 0) -> Any:
@@ -71,9 +97,9 @@ def run_members(loop: Loop, states: Floats, first: int = 0) -> Any:
     Returns the step at which each has stopped, or -1.
     """
     count = states.shape[1]
-    if not isinstance(loop, NumpyLoop | numba_loop.NumbaLoop):
+    if not isinstance(loop, NumpyLoop | NumbaLoop):
         return loop.run(states, first)
-    unit = BLOCK if isinstance(loop, NumpyLoop) else numba_loop.LANES
+    unit = BLOCK if isinstance(loop, NumpyLoop) else LANES
     parts = max(1, min(sizes.cores() * 2, count // unit))
     bounds = [i * count // parts for i in range(parts + 1)]
     stopped = np.full(count, -1, np.int64)

@@ -11,10 +11,12 @@ from tests.nn.cases import (
     poolings,
     recurrences,
     resamplings,
+    samplings,
 )
 from tests.nn.cases.table import CASES, Case
 
 __all__ = [
     "CASES", "Case", "activations", "attentions", "convolutions", "embeddings", "likelihoods",
     "losses", "normalizations", "poolings", "recurrences", "resamplings",
+    "samplings",
 ]  # fmt: skip

@@ -87,6 +87,52 @@ put(
         x.T, torch.tensor(SOFT).to(x.dtype), label_smoothing=0.1
     ),
 )
+
+
+def _with_softmax(label: Any, **options: Any) -> Any:
+    """Return a function of logits: the losses and the probabilities, side by side."""
+
+    def both(x: Any) -> Any:
+        given = {"return_softmax": True, **options}
+        loss, softmax = F.softmax_with_cross_entropy(x, label, **given)
+        return np.concatenate([loss, softmax], axis=options.get("axis", -1))
+
+    return both
+
+
+put(
+    "softmax_with_cross_entropy",
+    _with_softmax(SOME[:, None]),
+    numbers(5, 3),
+    torch=lambda torch, x: torch.cat(
+        [
+            torch.nn.functional.cross_entropy(x, torch.tensor(SOME), reduction="none")[:, None],
+            torch.softmax(x, 1),
+        ],
+        1,
+    ),
+)
+put(
+    "softmax_with_cross_entropy of pictures",
+    _with_softmax(GRID, axis=1, ignore_index=0),
+    numbers(2, 3, 1, 2),
+    torch=lambda torch, x: torch.cat(
+        [
+            torch.nn.functional.cross_entropy(
+                x, torch.tensor(GRID), reduction="none", ignore_index=0
+            )[:, None],
+            torch.softmax(x, 1),
+        ],
+        1,
+    ),
+)
+put(
+    "softmax_with_cross_entropy, soft labels",
+    lambda x, q: F.softmax_with_cross_entropy(x, q, soft_label=True, axis=0),
+    numbers(3, 2),
+    SOFT.T,
+    torch=lambda torch, x, q: (-q * torch.log_softmax(x, 0)).sum(0, keepdim=True),
+)
 put(
     "cross_entropy of probabilities, smoothed",
     lambda x: F.cross_entropy(x, LABELS, use_softmax=False, label_smoothing=0.1),

@@ -21,8 +21,9 @@ from optlab.backend.arrays import constants_beside, copied, readonly
 from optlab.backend.call_recorder import elementary
 from optlab.backend.dtypes import widened
 from optlab.nn.docstrings import documented_like
-from optlab.nn.functional.activation.smooth import LOG_SOFTMAX
+from optlab.nn.functional.activation.smooth import LOG_SOFTMAX, SOFTMAX
 from optlab.nn.functional.arguments import (
+    as_bool,
     check_reduction,
     check_same_shape,
     given_with,
@@ -209,6 +210,73 @@ def cross_entropy(
     }  # fmt: skip
     losses = apply_several(CROSS_ENTROPY, (rows,), static)[0]
     return losses if reduction != "none" or losses.shape == shape else losses.reshape(shape)
+
+
+@documented_like(cross_entropy)
+def softmax_with_cross_entropy(
+    logits: Any, label: Any, soft_label: bool = False, ignore_index: int = NO_CLASS,
+    numeric_stable_mode: bool = True, return_softmax: bool = False, axis: int = -1,
+) -> Any:  # fmt: skip
+    """Compute the cross-entropy loss of each row, and the softmax on request.
+
+    The losses are those of ``cross_entropy(..., reduction="none")``, with 1 for the class axis.
+
+    Parameters
+    ----------
+    logits : Tensor of shape [N, C] or [N, ..., C]
+    label : array or Tensor
+        Class of each row, from 0 to C - 1: integers of the shape of `logits` with 1 for the class
+        axis, or without it. With `soft_label`, probabilities of the shape of `logits`.
+    ignore_index : int
+        Label of rows whose loss is 0; for class labels.
+    numeric_stable_mode : bool
+        Must be True: the softmax is always computed from differences to the largest logit.
+    return_softmax : bool
+        Whether to return the probabilities, too. They carry gradients.
+    axis : int
+        Axis of the classes in `logits`.
+
+    Returns
+    -------
+    Tensor, or (Tensor, Tensor)
+        The losses, of the shape of `logits` with 1 for the class axis; with `return_softmax` the
+        softmax of `logits` beside them.
+
+    Notes
+    -----
+    Signature: paddle.nn.functional.softmax_with_cross_entropy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> logits = ol.to_tensor([[2.0, 0.0], [0.0, 0.0]])
+    >>> loss, softmax = ol.nn.functional.softmax_with_cross_entropy(
+    ...     logits, [[0], [1]], return_softmax=True
+    ... )
+    >>> np.round(loss, 4)
+    Tensor([[0.1269],
+            [0.6931]], dtype=float32)
+    >>> np.round(softmax, 4)
+    Tensor([[0.8808, 0.1192],
+            [0.5   , 0.5   ]], dtype=float32)
+    """
+    if not as_bool(numeric_stable_mode, "numeric_stable_mode", "softmax_with_cross_entropy"):
+        raise TypeError(
+            "softmax_with_cross_entropy: numeric_stable_mode=False has no effect here, as the "
+            "softmax is always computed from differences to the largest logit; leave it out."
+        )
+    probabilities = as_bool(soft_label, "soft_label", "softmax_with_cross_entropy")
+    both = as_bool(return_softmax, "return_softmax", "softmax_with_cross_entropy")
+    logits = scores(logits)
+    at = _class_axis(axis, logits, "softmax_with_cross_entropy") if logits.ndim else 0
+    loss = cross_entropy(
+        logits, label, ignore_index=ignore_index, reduction="none", soft_label=probabilities,
+        axis=at,
+    )  # fmt: skip
+    if loss.ndim < logits.ndim:
+        loss = np.expand_dims(loss, at)
+    return (loss, apply(SOFTMAX, (logits,), {"axis": at})) if both else loss
 
 
 @documented_like(cross_entropy)

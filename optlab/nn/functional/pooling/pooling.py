@@ -11,7 +11,7 @@ from optlab.autograd.tensor.conversions import is_tracked
 from optlab.autograd.tensor.tensor import Tensor, apply, apply_several
 from optlab.backend.arrays import as_float
 from optlab.nn.docstrings import documented_like
-from optlab.nn.functional.arguments import no_name, scores, setting_beside
+from optlab.nn.functional.arguments import as_bool, no_name, scores, setting_beside
 from optlab.nn.functional.pooling.indices import MAX_POOL_WITH_INDICES, are_small
 from optlab.nn.functional.pooling.rules import AVERAGE_POOL, MAX_POOL, max_indices
 from optlab.nn.functional.windows import (
@@ -227,13 +227,6 @@ def _sliding_windows(
     if min(one.count for one in windows) < 1:
         outputs(size, kernel, steps, pads, call)  # raises
     return windows
-
-
-def as_bool(value: Any, what: str, call: str) -> bool:
-    """Return a boolean argument, or raise."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{call}: {what} is True or False; got {value!r}.")
-    return bool(value)
 
 
 def max_pooled(
