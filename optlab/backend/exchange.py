@@ -101,8 +101,8 @@ class _LastWord:
         to_write: int = os.O_WRONLY,
         write: Any = os.write,
     ) -> None:
-        # What it calls is in the signature, as the modules may be cleared.
-        try:
+        # What it calls is in the signature, as the modules may be cleared: contextlib, too.
+        try:  # noqa: SIM105
             write(opened("/proc/self/comm", to_write), name)
         except OSError:
             pass

@@ -29,7 +29,8 @@ from optlab.io.workers import WorkerError
 __all__ = [
     "BatchSampler", "ConcatDataset", "DataLoader", "Dataset", "DistributedBatchSampler",
     "IterableDataset", "RandomSampler", "Sampler", "SequenceSampler", "Subset", "TensorDataset",
-    "UnreadableFileError", "WeightedRandomSampler", "WorkerError", "get_worker_info", "load", "random_split", "save",
+    "UnreadableFileError", "WeightedRandomSampler", "WorkerError", "get_worker_info",
+    "load", "random_split", "save",
 ]  # fmt: skip
 
 _explain_all(globals(), _hint)

@@ -132,9 +132,7 @@ class TestSamplers:
         assert sorted(some) == [0, 2, 3]
         rows = WeightedRandomSampler([[1.0, 0.0], [0.0, 1.0]], 3)
         assert (list(rows), len(rows)) == ([0, 0, 0, 1, 1, 1], 6)
-        loader = DataLoader(
-            np.arange(3.0), batch_sampler=BatchSampler(sampler=rows, batch_size=4)
-        )
+        loader = DataLoader(np.arange(3.0), batch_sampler=BatchSampler(sampler=rows, batch_size=4))
         assert [batch.tolist() for batch in loader] == [[0, 0, 0, 1], [1, 1]]
 
     def test_weighted_with_a_generator_of_ones_own_goes_on(self):

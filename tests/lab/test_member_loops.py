@@ -17,6 +17,11 @@ import optlab as ol
 from optlab.lab.members import groups_of_templates
 from optlab.lab.sweeps.run import Sweeper
 from optlab.plan import use_executor
+from optlab.plan.executors import has_numba
+from optlab.plan.member_loops import execution, numba_loop
+from optlab.plan.member_loops.numba_loop import MachineCode
+from optlab.plan.member_loops.numpy_loop import NumpyLoop
+from optlab.plan.numba_cache import Kernel
 from tests.lab.test_sweep import assert_equals_separate_runs
 
 O = ol.optimizer  # noqa: E741
@@ -25,6 +30,7 @@ RULES = [
     "SGD", "Momentum", "RMSProp", "Adam", "Adagrad", "DecayedAdagrad", "Adadelta", "AdamW",
     "Adamax", "NAdam", "RAdam", "Rprop", "Ftrl", "ASGD", "Lion",
 ]  # fmt: skip
+needs_numba = pytest.mark.skipif(not has_numba(), reason="needs the extra `fast` (numba)")
 SURFACES = [name for name in ol.problems.names() if ol.problems.find(name).kind == "surface"]
 
 
@@ -32,7 +38,7 @@ SURFACES = [name for name in ol.problems.names() if ol.problems.find(name).kind 
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keep compiled loops out of the user's cache."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OPTLAB_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("NUMBA_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         yield
 
 
@@ -258,29 +264,100 @@ def test_a_loss_that_depends_on_the_run_is_stepped_by_itself() -> None:
         assert sweep.final_loss[i] == race.final_loss["run"]
 
 
-@pytest.mark.nightly
-@pytest.mark.slow
-def test_machine_code_is_loaded_by_another_process(tmp_path: Path) -> None:
-    program = """
-import numpy as np
+SWEPT = """
+import sys
 import optlab as ol
-from optlab.plan import use_executor
-with use_executor("numba"):
-    sweep = ol.sweep("booth", ol.optimizer.SGD, {"learning_rate": [0.01, 0.05]}, steps=9)
-assert "machine code" in sweep.execution, sweep.execution
-print(sweep.final_loss.tolist())
+from optlab.plan import executors
+executors.LOOK_UP, executors.COMPILE = 1, {compile}
+def sweep():
+    return ol.sweep("booth", ol.optimizer.SGD, {{"learning_rate": [0.01, 0.05]}}, steps=9)
 """
-    environment = {**os.environ, "OPTLAB_CACHE_DIR": str(tmp_path), "NUMBA_DEBUG_CACHE": "1"}
+
+
+@needs_numba
+@pytest.mark.slow
+def test_a_child_process_compiles_and_another_program_has_it_at_once(tmp_path: Path) -> None:
+    waits = """
+import time
+found = sweep()
+assert "NumPy, until machine code is compiled" in found.execution, found.execution
+while "machine code by numba" not in (again := sweep()).execution:
+    time.sleep(0.02)
+assert again.final_loss.tolist() == found.final_loss.tolist()
+"""
+    at_once = 'assert "machine code by numba" in (found := sweep()).execution, found.execution\n'
+    ends = 'assert "numba" not in sys.modules\nprint(found.final_loss.tolist())\n'
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    programs = [SWEPT.format(compile=1) + waits, SWEPT.format(compile=1 << 60) + at_once]
     said = [
         subprocess.run(
-            [sys.executable, "-c", program], env=environment, capture_output=True, text=True,
-            check=True,
+            [sys.executable, "-c", program + ends], env=environment, capture_output=True,
+            text=True, check=True, timeout=300,
         ).stdout
-        for _ in range(2)
+        for program in programs
     ]  # fmt: skip
-    assert "data saved" in said[0]
-    assert "data loaded" in said[1]
-    assert said[0].splitlines()[-1] == said[1].splitlines()[-1]
+    assert said[0] == said[1]
+
+
+def programs_of(*templates: Any) -> list[Any]:
+    """Return the program of each template by itself, on the Rosenbrock function."""
+    surface = ol.problems.rosenbrock
+    groups = [groups_of_templates([one], np.arange(1))[0] for one in templates]
+    assert surface.plan is not None
+    return [group.program(surface, surface.plan, 9, 0).program for group in groups]
+
+
+def test_programs_that_differ_in_settings_share_their_machine_code() -> None:
+    rules = O.Adam(0.3), O.Adam(0.7, beta1=0.3, epsilon=1e-6), O.Adam(0.3, amsgrad=True)
+    one, other, third = map(MachineCode, programs_of(*rules))
+    assert one.source == other.source != third.source
+    assert one.shared is other.shared
+    assert one.constants.tolist() != other.constants.tolist()
+
+
+@needs_numba
+def test_machine_code_that_gives_other_bits_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numba_loop, "_known", {})
+    monkeypatch.setattr(execution, "is_compiled", lambda *_: True)
+    monkeypatch.setattr(Kernel, "look_up", lambda self: True)
+    kernel = Kernel("", [])
+    kernel.function = lambda *_: 0  # it moves no member
+    monkeypatch.setattr(numba_loop, "kernel_of", lambda *_: kernel)
+    settings = {"learning_rate": [0.01, 0.1]}
+    with use_executor("auto"):
+        sweep = ol.sweep("booth", O.SGD, settings, steps=5)
+    assert "NumPy, as machine code gives other bits here" in sweep.execution
+    with use_executor("numpy"):
+        expected = ol.sweep("booth", O.SGD, settings, steps=5)
+    np.testing.assert_array_equal(sweep.final_point, expected.final_point)
+
+
+@needs_numba
+def test_a_long_sweep_changes_to_machine_code_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def compiled(kernel: Any, worked: int) -> bool:
+        asked.append(worked)
+        return len(asked) > 2
+
+    class Loop:
+        """Machine code, played by NumPy."""
+
+        def __init__(self, program: Any, *_: Any) -> None:
+            self.run = NumpyLoop(program).run
+
+    monkeypatch.setattr(execution, "is_compiled", compiled)
+    monkeypatch.setattr(numba_loop, "NumbaLoop", Loop)
+    monkeypatch.setattr(numba_loop, "_known", {})
+    monkeypatch.setattr(numba_loop, "_agrees_with_numpy", lambda loop: True)
+    monkeypatch.setattr(execution, "LOOK_UP", 1)
+    rates = np.geomspace(1e-3, 0.1, 64)
+    with use_executor("auto"):
+        sweep = ol.sweep("booth", O.Adam, {"learning_rate": rates}, steps=20, limit=4096)
+    assert "NumPy, until machine code is compiled, then machine code by numba" in sweep.execution
+    assert len(set(asked)) == 1  # all work of the sweep counts from its beginning
+    whole = ol.sweep("booth", O.Adam, {"learning_rate": rates}, steps=20)
+    np.testing.assert_array_equal(sweep.final_loss, whole.final_loss)
 
 
 class TestProgress:

@@ -25,7 +25,9 @@ MODES = ("bilinear", "nearest")
 PADDINGS = ("zeros", "border", "reflection")
 
 
-def affine_grid(theta: Any, out_shape: Any, align_corners: bool = True, name: None = None) -> Tensor:
+def affine_grid(
+    theta: Any, out_shape: Any, align_corners: bool = True, name: None = None
+) -> Tensor:
     r"""Compute where an affine map takes the elements of an image, for `grid_sample`.
 
     .. math:: (x', y')_{nij} = \theta_n (x_j, y_i, 1)^T
@@ -176,12 +178,13 @@ def grid_sample(
     ]
     # The first element of each image, among the rows of all.
     first = constants_beside(grid, np.arange(count)[:, None] * math.prod(lengths))
-    rows, weights = [], []
+    rows: list[Any] = []
+    weights: list[Any] = []
     for corner in itertools.product(*of_axes):
-        row, weight = 0, None
+        row: Any = 0
+        weight: Any = None
         for n, (index, factor) in zip(lengths, corner, strict=True):
-            row = row * n + index
-            weight = factor if weight is None else weight * factor
+            row, weight = row * n + index, factor if weight is None else weight * factor
         rows.append(row + first)
         weights.append(weight)
     table = np.moveaxis(x, 1, -1).reshape((-1, channels))
@@ -192,8 +195,8 @@ def grid_sample(
 
 
 def _read(
-    place: Tensor, length: int, mode: str, padding_mode: str, corners: bool
-) -> list[tuple[Any, Tensor]]:
+    place: Any, length: int, mode: str, padding_mode: str, corners: bool
+) -> list[tuple[Any, Any]]:
     """Return what is read along one axis: the indices of elements, and their weights."""
     place = (place + 1) * ((length - 1) / 2) if corners else ((place + 1) * length - 1) / 2
     if padding_mode == "zeros":
@@ -210,7 +213,7 @@ def _read(
     return [_inside(low, 1 - part, length), _inside(low + 1, part, length)]
 
 
-def _inside(at: Tensor, weight: Tensor, length: int) -> tuple[Any, Tensor]:
+def _inside(at: Any, weight: Any, length: int) -> tuple[Any, Any]:
     """Return indices within an axis, and weights, which are 0 for what was outside."""
     place = raw(at)
     outside = (place < 0) | (place > length - 1)
@@ -218,7 +221,7 @@ def _inside(at: Tensor, weight: Tensor, length: int) -> tuple[Any, Tensor]:
     return index, np.where(outside, 0.0, weight)
 
 
-def _reflected(place: Tensor, length: int, corners: bool) -> Tensor:
+def _reflected(place: Any, length: int, corners: bool) -> Any:
     """Return places mirrored at the centers of the first and last elements, or at their edges."""
     low, span = (0.0, length - 1.0) if corners else (-0.5, float(length))
     if not span:
@@ -227,4 +230,4 @@ def _reflected(place: Tensor, length: int, corners: bool) -> Tensor:
     times = np.floor(away / span)
     rest = away - times * span
     odd = raw(times) % 2 == 1
-    return np.where(odd, span - rest, rest) + low  # type: ignore[no-any-return]
+    return np.where(odd, span - rest, rest) + low

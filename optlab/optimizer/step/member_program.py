@@ -24,6 +24,9 @@ from optlab.plan.plan import Place
 
 #: The most variants of a program; each is captured by itself.
 _MOST_VARIANTS = 64
+#: Captured rules of optlab's own, which are kept, and how many of them.
+_captured_rules: dict[Any, Any] = {}
+_MOST_RULES = 256
 
 
 class Rates(NamedTuple):
@@ -352,6 +355,33 @@ class MemberProgram:
         return builder.rule(instructions, outputs, {Place(i): x for i, x in enumerate(inputs)})
 
     def _captured(
+        self, given: tuple[str, ...], moving: tuple[str, ...], static: dict[str, Any]
+    ) -> Any:
+        key = self._key(given, moving, static)
+        if key not in _captured_rules:
+            found = self._captured_anew(given, moving, static)
+            if key is None:
+                return found
+            if len(_captured_rules) >= _MOST_RULES:
+                _captured_rules.clear()
+            _captured_rules[key] = found
+        return _captured_rules[key]
+
+    def _key(self, given: tuple[str, ...], moving: tuple[str, ...], static: dict[str, Any]) -> Any:
+        """Return what a captured rule depends on; None if it has to be captured anew.
+
+        Optlab's own rules do what their settings say; those of a user may have changed since.
+        """
+        rule = self.rule
+        fixed = {name: value for name, value in rule.settings.items() if name not in given}
+        plain = all(value.__class__ in (bool, int, float) for value in fixed.values())
+        own = is_built_in(type(rule)) and is_built_in(type(rule).update)
+        if not (own and plain and rule.decay_and_clip[0] is None):
+            return None
+        update = type(rule).update
+        return type(rule), update, given, moving, repr(static), repr(fixed), tuple(self._slots)
+
+    def _captured_anew(
         self, given: tuple[str, ...], moving: tuple[str, ...], static: dict[str, Any]
     ) -> Any:
         rule, read = observed_copy(self.rule)

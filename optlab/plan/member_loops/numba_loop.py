@@ -220,9 +220,10 @@ class _Writer:
                 loops += [f"    {line}" for line in self._variant(variant)]
             else:
                 loops += self._variant(variant)
+        arrays = "p_states, p_stopped, p_memory, p_places, p_constants, p_kinds"
+        arrays += ", p_members, p_scalars"
         lines = [
-            f"def kernel(count, first, steps, total{widths}, p_states, p_stopped, p_memory, "
-            f"p_places, p_constants, p_kinds, p_members, p_scalars{pointers}):",
+            f"def kernel(count, first, steps, total{widths}, {arrays}{pointers}):",
             f"    states = carray(p_states, ({self.height}, count))",
             "    stopped = carray(p_stopped, count)",
             f"    memory = carray(p_memory, {slots * _APART})",

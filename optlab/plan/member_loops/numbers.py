@@ -18,6 +18,8 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 #: The most powers that are computed one by one.
 _MOST_POWERS = 4_000_000
+#: Up to so many, it takes longer to find equal ones.
+_FEW = 4096
 _COMPUTE: dict[str, Callable[..., Any]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv,
     "neg": operator.neg, "sqrt": np.sqrt,
@@ -127,12 +129,26 @@ def _compute(name: str, *operands: Any) -> Any:
 
 def _powers(base: Any, exponent: Any) -> Any:
     base, exponent = np.broadcast_arrays(base, exponent)
+    if base.size <= _FEW:
+        found = _python_powers(base.ravel().tolist(), exponent.ravel().tolist())
+        return found.reshape(base.shape)
     pairs = np.stack([base.ravel(), exponent.ravel()], axis=1)
     distinct, places = np.unique(pairs, axis=0, return_inverse=True)
     if len(distinct) > _MOST_POWERS:
         raise CaptureError("there are too many different powers.")
-    found = [_power(a, b) for a, b in distinct.tolist()]
-    return np.array(found, dtype=np.float64)[places.reshape(-1)].reshape(base.shape)
+    return _python_powers(*distinct.T.tolist())[places.reshape(-1)].reshape(base.shape)
+
+
+def _python_powers(bases: list[float], exponents: list[float]) -> Floats:
+    """Return powers as Python computes them, NaN for those that it refuses or that are complex."""
+    pairs = list(zip(bases, exponents, strict=True))
+    try:
+        found = np.array([a**b for a, b in pairs])
+        if found.dtype == np.float64:
+            return found
+    except (OverflowError, ZeroDivisionError):
+        pass
+    return np.array([_power(a, b) for a, b in pairs], dtype=np.float64)
 
 
 def _power(a: float, b: float) -> float:

@@ -7,6 +7,7 @@ coordinate of the point, computed alike.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -131,7 +132,8 @@ class Program:
             sum(self.dimension if op.result.wide else 1 for op in variant.ops)
             for variant in self.variants
         ]
-        return sum(each[kind] for kind in self.kinds.tolist())
+        counts: Any = np.bincount(self.kinds, minlength=len(each))
+        return sum(map(operator.mul, each, counts.tolist()))
 
     @property
     def inexact(self) -> list[str]:

@@ -54,8 +54,8 @@ for corners in (True, False):
             f"affine_grid {size} {corners}",
             lambda theta, size=size, corners=corners: F.affine_grid(theta, size, corners),
             theta,
-            torch=lambda torch, theta, size=size, corners=corners: (
-                torch.nn.functional.affine_grid(theta, size, corners)
+            torch=lambda torch, theta, size=size, corners=corners: torch.nn.functional.affine_grid(
+                theta, size, corners
             ),
         )
 TURNED = np.array([[[0.83, -0.41, 0.13], [0.37, 0.71, -0.22]]])

@@ -270,7 +270,7 @@ def softmax_with_cross_entropy(
     both = as_bool(return_softmax, "return_softmax", "softmax_with_cross_entropy")
     logits = scores(logits)
     at = _class_axis(axis, logits, "softmax_with_cross_entropy") if logits.ndim else 0
-    loss = cross_entropy(
+    loss: Any = cross_entropy(
         logits, label, ignore_index=ignore_index, reduction="none", soft_label=probabilities,
         axis=at,
     )  # fmt: skip

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from optlab.autograd.tape.grad_mode import recording
 from optlab.autograd.tensor.conversions import is_tracked
 from optlab.autograd.tensor.tensor import Tensor, apply, apply_several
