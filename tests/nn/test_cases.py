@@ -23,7 +23,7 @@ FILES = [
         "activation.erf", "activation.rectifiers", "activation.shrinkage", "activation.smooth",
         "attention", "conv.rules", "distance", "loss.cross_entropy", "loss.regression",
         "norm.layer_norm", "pooling.indices", "pooling.rules", "pooling.unpooling", "recurrent",
-        "resampling_rules",
+        "resampling_rules", "sampling",
     )
 ] + ["optlab.autograd.rules.manipulation.embedding"]  # fmt: skip
 

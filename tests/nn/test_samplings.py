@@ -101,6 +101,35 @@ def test_places_of_16_bits_are_computed_in_32() -> None:
     np.testing.assert_allclose(found.item(), exact.item(), rtol=1e-3)
 
 
+def test_nothing_to_read_gives_nothing() -> None:
+    assert F.grid_sample(np.ones((0, 1, 3, 3)), np.ones((0, 2, 2, 2))).shape == (0, 1, 2, 2)
+    assert F.grid_sample(np.ones((2, 1, 3, 3)), np.ones((2, 0, 2, 2))).shape == (2, 1, 0, 2)
+
+
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+def test_a_step_of_a_spatial_transformer_is_captured_to_the_bit(padding: str) -> None:
+    x = DRAW.normal(size=(1, 2, 5, 6))
+
+    def losses(capture: bool) -> list[float]:
+        theta = ol.Parameter(np.array([[[0.9, 0.1, 0.05], [-0.1, 1.1, 0.02]]]), name="theta")
+        optimizer = ol.optimizer.Adam(0.05, parameters=[theta])
+
+        def step(x: Any) -> Any:
+            y = F.grid_sample(x, F.affine_grid(theta, x.shape), padding_mode=padding)
+            loss = np.mean((y - x) ** 2)
+            loss.backward()
+            optimizer.step()
+            optimizer.clear_grad()
+            return loss
+
+        run = ol.capture(step) if capture else step
+        return [run(x).item() for _ in range(8)]
+
+    found = losses(capture=True)
+    assert found == losses(capture=False)
+    assert found[-1] < found[0]
+
+
 IMAGE, GRID = np.ones((2, 1, 3, 3)), np.zeros((2, 4, 4, 2))
 
 

@@ -1,21 +1,24 @@
 """Sampling of images and volumes at given places: grids of affine maps, and what stands there.
 
-All of it is composed of functions with rules of their own: places are rounded to elements, whose
-rows are read, and weights are products of distances. So it is differentiable in the image and in
-the places, as often as needed.
+Coordinates become places, counted in elements, by functions with rules of their own. Reading at
+places is one operation, linear in the image; its transpose adds to the elements that were read. A
+weight is linear in the place along each axis, so its slope is 1 or -1: reading and adding with
+slopes along some axes are their own derivatives, as often as needed.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from optlab.autograd.rules.manipulation.embedding import TAKE_ROWS
-from optlab.autograd.tensor.tensor import Tensor, apply, raw
-from optlab.backend.arrays import constants_beside
+from optlab.autograd.operation import as_single_operation, rule
+from optlab.autograd.rules.manipulation.indexing import getitem, scatter
+from optlab.autograd.tensor.tensor import Tensor, apply
+from optlab.backend.arrays import Shape, constants_beside
 from optlab.backend.dtypes import widened
 from optlab.backend.text import or_list
 from optlab.nn.functional.arguments import as_bool, no_name, scores
@@ -170,55 +173,30 @@ def grid_sample(
     if 0 in x.shape[2:]:
         raise ValueError(f"grid_sample needs something to read; got x of shape {list(x.shape)}.")
     dtype = widened(x.dtype)
-    grid = grid if grid.dtype == dtype else grid.astype(dtype)
     count, channels, *lengths = x.shape
-    of_axes = [
-        _read(grid[..., dims - 1 - k].reshape((count, -1)), n, mode, padding_mode, corners)
+    places = [
+        _place(grid[..., dims - 1 - k].astype(dtype, copy=False), n, padding_mode, corners)
         for k, n in enumerate(lengths)
     ]
-    # The first element of each image, among the rows of all.
-    first = constants_beside(grid, np.arange(count)[:, None] * math.prod(lengths))
-    rows: list[Any] = []
-    weights: list[Any] = []
-    for corner in itertools.product(*of_axes):
-        row: Any = 0
-        weight: Any = None
-        for n, (index, factor) in zip(lengths, corner, strict=True):
-            row, weight = row * n + index, factor if weight is None else weight * factor
-        rows.append(row + first)
-        weights.append(weight)
-    table = np.moveaxis(x, 1, -1).reshape((-1, channels))
-    read = apply(TAKE_ROWS, (table,), {"rows": np.stack(rows, axis=1), "sparse": False})
-    y = np.sum(read * np.stack(weights, axis=1)[..., None], axis=1)
-    y = np.moveaxis(y, -1, 1).reshape((count, channels, *grid.shape[1:-1]))
-    return y if y.dtype == x.dtype else y.astype(x.dtype)  # type: ignore[no-any-return]
+    static = {
+        "nearest": mode == "nearest", "slopes": (False,) * dims,
+    }  # fmt: skip
+    at = np.stack(places, axis=-1).reshape((count, math.prod(grid.shape[1:-1]), dims))
+    y = apply(READ_AT, (x.astype(dtype, copy=False), at), static)
+    return y.reshape((count, channels, *grid.shape[1:-1])).astype(x.dtype, copy=False)
 
 
-def _read(
-    place: Any, length: int, mode: str, padding_mode: str, corners: bool
-) -> list[tuple[Any, Any]]:
-    """Return what is read along one axis: the indices of elements, and their weights."""
-    place = (place + 1) * ((length - 1) / 2) if corners else ((place + 1) * length - 1) / 2
-    if padding_mode == "zeros":
-        place = np.clip(place, -1, length)  # nothing is read farther away
+def _place(coordinate: Any, length: int, padding_mode: str, corners: bool) -> Any:
+    """Return places along an axis, counted in elements."""
+    if corners:
+        place = (coordinate + 1) * ((length - 1) / 2)
     else:
-        if padding_mode == "reflection":
-            place = _reflected(place, length, corners)
-        place = np.clip(place, 0, length - 1)
-    if mode == "nearest":
-        near = np.rint(place)
-        return [_inside(near, near * 0 + 1, length)]
-    low = np.floor(place)
-    part = place - low
-    return [_inside(low, 1 - part, length), _inside(low + 1, part, length)]
-
-
-def _inside(at: Any, weight: Any, length: int) -> tuple[Any, Any]:
-    """Return indices within an axis, and weights, which are 0 for what was outside."""
-    place = raw(at)
-    outside = (place < 0) | (place > length - 1)
-    index = np.where(outside | (place != place), 0, place).astype(np.int64)
-    return index, np.where(outside, 0.0, weight)
+        place = ((coordinate + 1) * length - 1) / 2
+    if padding_mode == "zeros":
+        return np.clip(place, -1, length)  # nothing is read farther away
+    if padding_mode == "reflection":
+        place = _reflected(place, length, corners)
+    return np.clip(place, 0, length - 1)
 
 
 def _reflected(place: Any, length: int, corners: bool) -> Any:
@@ -229,5 +207,121 @@ def _reflected(place: Any, length: int, corners: bool) -> Any:
     away = np.abs(place - low)
     times = np.floor(away / span)
     rest = away - times * span
-    odd = raw(times) % 2 == 1
-    return np.where(odd, span - rest, rest) + low
+    odd = times % 2
+    return rest + odd * (span - 2 * rest) + low
+
+
+def _elements(
+    places: Any, lengths: Sequence[int], nearest: bool, slopes: tuple[bool, ...]
+) -> Iterator[tuple[Any, Any]]:
+    """Yield what is read: rows of a table of the elements of all images, and their weights.
+
+    Both have the shape of `places` without its last axis, [N, P].
+    """
+    axes = []
+    for k, length in enumerate(lengths):
+        place = places[..., k]
+        if nearest:
+            choices = [(np.rint(place), place * 0 + 1)]
+        else:
+            low = np.floor(place)
+            part = place - low
+            weights = (part * 0 - 1, part * 0 + 1) if slopes[k] else (1 - part, part)
+            choices = [(low, weights[0]), (low + 1, weights[1])]
+        found = []
+        for at, weight in choices:
+            outside = (at < 0) | (at > length - 1)
+            index = np.where(outside | (at != at), 0, at).astype(np.int64)
+            # In the other modes places are within the image, and what is beyond has no weight.
+            found.append((index, np.where(outside, 0, weight).astype(places.dtype)))
+        axes.append(found)
+    # The first element of each image, among those of all.
+    first = constants_beside(places, np.arange(places.shape[0])[:, None] * math.prod(lengths))
+    for corner in itertools.product(*axes):
+        row: Any = 0
+        weight = None
+        for length, (index, factor) in zip(lengths, corner, strict=True):
+            row, weight = row * length + index, factor if weight is None else weight * factor
+        yield row + first, weight
+
+
+def read_at(x: Any, places: Any, nearest: bool, slopes: tuple[bool, ...]) -> Any:
+    """Read images at places, or the slopes of what is read along some axes.
+
+    Parameters
+    ----------
+    x : array of shape [N, C, H, W] or [N, C, D, H, W]
+    places : array of shape [N, P, 2] or [N, P, 3]
+        In elements, in the order of the axes of x.
+
+    Returns
+    -------
+    array of shape [N, C, P]
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x, places = np.array([[[[1.0, 2.0, 4.0]]]]), np.array([[[0.0, 1.5]]])
+    >>> read_at(x, places, False, (False, False))
+    array([[[3.]]])
+    >>> read_at(x, places, False, (False, True))
+    array([[[2.]]])
+    """
+    table = np.moveaxis(x, 1, -1).reshape((-1, x.shape[1]))
+    total: Any = None
+    for rows, weights in _elements(places, x.shape[2:], nearest, slopes):
+        read = getitem(table, rows) * weights[..., None]
+        total = read if total is None else total + read
+    return np.moveaxis(total, -1, 1)
+
+
+def add_at(x: Any, places: Any, lengths: Shape, nearest: bool, slopes: tuple[bool, ...]) -> Any:
+    """Add to what `read_at` has read: its transpose.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> places = np.array([[[0.0, 1.5]]])
+    >>> add_at(np.array([[[6.0]]]), places, (1, 3), False, (False, False))
+    array([[[[0., 3., 3.]]]])
+    """
+    count, channels = x.shape[:2]
+    values = np.moveaxis(x, 1, -1)
+    found = list(_elements(places, lengths, nearest, slopes))
+    rows = np.concatenate([rows for rows, _ in found], axis=1)
+    added = np.concatenate([values * weights[..., None] for _, weights in found], axis=1)
+    table = scatter(added, rows, (count * math.prod(lengths), channels))
+    return np.moveaxis(table.reshape((count, *lengths, channels)), -1, 1)
+
+
+def _by_places(g: Any, x: Any, places: Any, nearest: bool, slopes: tuple[bool, ...]) -> Any:
+    """Return the gradient of the places at which x was read."""
+    if nearest:
+        return np.zeros_like(places)
+    found = []
+    for k, taken in enumerate(slopes):
+        if taken:  # between two elements the slope does not change
+            found.append(np.zeros_like(places[..., k]))
+            continue
+        more = (*slopes[:k], True, *slopes[k + 1 :])
+        slope = as_single_operation(read_at, x, places, nearest, more)
+        found.append(np.sum(g * slope, axis=1))
+    return np.stack(found, axis=-1)
+
+
+READ_AT = rule(
+    read_at,
+    lambda g, x_shape, places, nearest, slopes: as_single_operation(
+        add_at, g, places, x_shape[2:], nearest, slopes
+    ),
+    lambda g, x, places, nearest, slopes: _by_places(g, x, places, nearest, slopes),
+    inputs="x places",
+    static="nearest slopes",
+)
+ADD_AT = rule(
+    add_at,
+    lambda g, places, nearest, slopes: as_single_operation(read_at, g, places, nearest, slopes),
+    lambda g, x, places, nearest, slopes: _by_places(x, g, places, nearest, slopes),
+    inputs="x places",
+    static="lengths nearest slopes",
+)
