@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
 from typing import Any
 
@@ -22,6 +22,7 @@ from optlab.lab.evaluation_budget import evaluation_weights, run_updates
 from optlab.lab.problems.lookup import Problem, find
 from optlab.lab.problems.surface import format_coordinates
 from optlab.lab.shared_loop import SharedLoop, shared_loops, write_row
+from optlab.lab.templates import checked_templates
 from optlab.optimizer import Optimizer
 from optlab.trace import Trace, record
 
@@ -236,7 +237,7 @@ def _rate_of(trace: Trace) -> Any:
 
 def run_race(
     problem: Any,
-    optimizers: Mapping[str, Optimizer],
+    optimizers: Any,
     start: Any = None,
     steps: int = 500,
     seed: int = 0,
@@ -252,7 +253,7 @@ def run_race(
         start.
     """
     found = find(problem, start)
-    templates = _checked_optimizers(optimizers)
+    templates = checked_templates(optimizers, "compare")
     if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
         raise ValueError(f"steps must be a whole number of at least 1; got {steps!r}.")
     try:
@@ -305,30 +306,6 @@ def _gather(comparison: Comparison, found: Iterable[Sent]) -> None:
                 RaceWarning,
                 stacklevel=stack_level_outside("optlab"),
             )
-
-
-def _checked_optimizers(optimizers: Any) -> dict[str, Optimizer]:
-    if not isinstance(optimizers, Mapping) or not optimizers:
-        raise TypeError(
-            "compare takes a dict of names and optimizers, such as "
-            f"{{'Adam': ol.optimizer.Adam(0.1)}}; got {optimizers!r}."
-        )
-    for name, optimizer in optimizers.items():
-        if not isinstance(name, str):
-            raise TypeError(f"the names of optimizers are text; got {name!r}.")
-        if isinstance(optimizer, type) and issubclass(optimizer, Optimizer):
-            raise TypeError(
-                f"{name!r} is the class {optimizer.__name__}; give an optimizer with its settings, "
-                f"such as {optimizer.__name__}(learning_rate=0.01)."
-            )
-        if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"{name!r} must be an optimizer; got {type(optimizer).__name__}.")
-        if not optimizer.is_template:
-            raise ValueError(
-                f"{name!r} already has parameters; give compare a template, made without "
-                "parameters=, which it binds to a fresh copy of the problem."
-            )
-    return dict(optimizers)
 
 
 def _try_first_step(run: Any, seed: int) -> None:

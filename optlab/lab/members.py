@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -170,21 +170,35 @@ def _key(value: Any) -> Any:
 
 
 def groups_of_grid(
-    cls: type[Optimizer], axes: Mapping[str, np.ndarray], starts: int
+    make: Callable[..., Optimizer],
+    cls: type[Optimizer],
+    axes: Mapping[str, np.ndarray],
+    starts: int,
 ) -> list[Group]:
     """Return the groups of all combinations of settings, each from every start.
 
     Numbers in a wide grid are checked as arrays; what is wrong raises as making the optimizer does.
+
+    Parameters
+    ----------
+    make : callable
+        Makes a template of settings given by name.
+    cls : type
+        The class of the templates; `Optimizer` if it is not known.
+    axes : mapping of str to array
+    starts : int
     """
     shape = (*(len(values) for values in axes.values()), starts)
     index = np.arange(int(np.prod(shape))).reshape(shape)
     numbers = [name for name in axes if _is_checked_at_once(cls, name, axes[name])]
     others = [name for name in axes if name not in numbers]
-    plain = not issubclass(cls, Wrapper) and cls.__init__ is Optimizer.__init__
+    known = cls is not Optimizer and not issubclass(cls, Wrapper)
+    plain = known and cls.__init__ is Optimizer.__init__
     if not plain or cls.check is not Optimizer.check or not numbers:
         lists = [values.tolist() for values in axes.values()]
         templates = [
-            cls(**dict(zip(axes, values, strict=True))) for values in itertools.product(*lists)
+            _made(make, dict(zip(axes, values, strict=True)))
+            for values in itertools.product(*lists)
         ]
         return groups_of_templates(
             [template for template in templates for _ in range(starts)], index.reshape(-1)
@@ -197,7 +211,7 @@ def groups_of_grid(
         for name, i in zip(others, combination, strict=True):
             chosen[places[name]] = slice(i, i + 1)
         own = {name: axes[name].tolist()[i] for name, i in zip(others, combination, strict=True)}
-        template = cls(**first, **own)
+        template = _made(make, {**first, **own})
         some = index[tuple(chosen)]
         varying = {}
         for name in numbers:
@@ -208,7 +222,20 @@ def groups_of_grid(
                     .reshape([-1 if i == places[name] else 1 for i in range(len(shape))])
                 )
                 varying[name] = np.broadcast_to(along, some.shape).reshape(-1)
-        found.append(Group(template, varying, None, some.reshape(-1)))
+        members = some.reshape(-1)
+        schedules = None if template.schedule is None else [template.schedule] * len(members)
+        found.append(Group(template, varying, schedules, members))
+    return found
+
+
+def _made(make: Callable[..., Optimizer], settings: dict[str, Any]) -> Optimizer:
+    """Return the template that a class, another template or a function of the user makes."""
+    found = make(**settings)
+    if not isinstance(found, Optimizer) or not found.is_template:
+        raise TypeError(
+            f"the function makes {found!r} of {settings}; a sweep needs optimizers made without "
+            "parameters."
+        )
     return found
 
 

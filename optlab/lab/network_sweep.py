@@ -108,6 +108,7 @@ class NetworkSweep(SweepResults):
 
 def sweep_network(
     network: Network,
+    make: Callable[..., Optimizer],
     optimizer_class: type[Optimizer],
     axes: Mapping[str, np.ndarray],
     start: Any,
@@ -129,7 +130,6 @@ def sweep_network(
         dict(zip(axes, values, strict=True))
         for values in itertools.product(*(axis.tolist() for axis in axes.values()))
     ]
-    make: Callable[..., Optimizer] = optimizer_class
     if to is None:
         runs = run_network(network, make, members, steps, seed, executor)
     else:

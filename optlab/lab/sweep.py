@@ -20,12 +20,16 @@ from optlab.lab.progress import ProgressBar
 from optlab.lab.sweeps.outcome import Outcome
 from optlab.lab.sweeps.results import START, SweepResults
 from optlab.lab.sweeps.run import Sweeper
+from optlab.lab.templates import maker_of
 from optlab.lab.vectorized import EnsembleRun
 from optlab.optimizer import Optimizer
 from optlab.optimizer.wrappers import Wrapper
 
 #: What runs cells elsewhere: an executor, or a function that makes one.
 Executors = Executor | Callable[[], Executor] | None
+
+#: What makes the optimizers of a sweep.
+Swept = type[Optimizer] | Optimizer | Callable[..., Optimizer]
 
 #: Rates from 1e-4 to 1 in steps of 1, 2 and 5.
 LADDER = (1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
@@ -209,19 +213,19 @@ class Sweep(SweepResults):
 
 @overload
 def sweep(
-    problem: Network, optimizer_class: type[Optimizer], settings: Mapping[str, Sequence[Any]],
+    problem: Network, optimizer_class: Swept, settings: Mapping[str, Sequence[Any]],
     start: None = None, steps: int = 500, seed: int = 0, executor: Executors = None,
     limit: int | str = "4 GiB", progress: bool | None = None, to: Any = None,
 ) -> NetworkSweep: ...  # fmt: skip
 @overload
 def sweep(
-    problem: Any, optimizer_class: type[Optimizer], settings: Mapping[str, Sequence[Any]],
+    problem: Any, optimizer_class: Swept, settings: Mapping[str, Sequence[Any]],
     start: Any = None, steps: int = 500, seed: int = 0, executor: Executors = None,
     limit: int | str = "4 GiB", progress: bool | None = None, to: Any = None,
 ) -> Sweep: ...  # fmt: skip
 def sweep(
     problem: Any,
-    optimizer_class: type[Optimizer],
+    optimizer_class: Swept,
     settings: Mapping[str, Sequence[Any]],
     start: Any = None,
     steps: int = 500,
@@ -243,10 +247,13 @@ def sweep(
     ----------
     problem : Surface, Network, str or callable
         What `optlab.compare` accepts.
-    optimizer_class : type
-        For example ``ol.optimizer.Adam``.
+    optimizer_class : type, Optimizer or callable
+        A class, ``ol.optimizer.Adam``; an optimizer made without parameters, whose other settings
+        stay, ``ol.optimizer.LookAhead(ol.optimizer.Adam(weight_decay=0.1))``; or a function that
+        makes one of the settings.
     settings : dict of str to sequence
-        The values to try; settings that are not named keep their defaults.
+        The values to try, of the rule or of wrappers around it; settings that are not named keep
+        their values.
     start : one point, or an array of points, optional
         By default that of the problem.
     steps : int
@@ -292,26 +299,25 @@ def sweep(
     (2, 2, 501)
     """
     surface = find(problem)
-    if not (isinstance(optimizer_class, type) and issubclass(optimizer_class, Optimizer)):
-        raise TypeError(
-            f"sweep takes an optimizer class, such as ol.optimizer.Adam; got {optimizer_class!r}."
-        )
+    make, known = maker_of(optimizer_class)
     if not isinstance(settings, Mapping) or not settings:
         raise TypeError(
             "settings is a dict of the values to try, such as {'learning_rate': [0.01, 0.1]}; got "
             f"{settings!r}."
         )
-    if issubclass(optimizer_class, Wrapper) and "inner_optimizer" not in settings:
+    alone = make is known and "inner_optimizer" not in settings
+    if known is not None and alone and issubclass(known, Wrapper):
         raise TypeError(
-            f"sweep does not take the wrapper {optimizer_class.__name__} by itself: give what it "
-            "wraps, too, {'inner_optimizer': [ol.optimizer.SGD(0.1)], ...}; or use compare, one "
-            "entry a rate: {f'rate {rate}': ol.optimizer.LookAhead(ol.optimizer.SGD(rate)) for "
-            "rate in rates}."
+            f"sweep does not take the wrapper {known.__name__} by itself: give what it "
+            "wraps, too, {'inner_optimizer': [ol.optimizer.SGD(0.1)], ...}; or a whole optimizer, "
+            "ol.optimizer.LookAhead(ol.optimizer.SGD(0.1)), and the settings of both to sweep."
         )
     if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
         raise ValueError(f"steps must be a whole number of at least 1; got {steps!r}.")
     seed = operator.index(seed)
     axes = {name: _axis(name, values) for name, values in settings.items()}
+    first = {name: axis.tolist()[0] for name, axis in axes.items()}
+    cls = known or type(make(**first))
     if isinstance(surface, Network):
         if (progress and to is None) or limit != "4 GiB":
             raise TypeError(
@@ -319,21 +325,21 @@ def sweep(
                 "losses alone. Leave them out."
             )
         return sweep_network(
-            surface, optimizer_class, axes, start, int(steps), seed, executor, to, bool(progress)
+            surface, make, cls, axes, start, int(steps), seed, executor, to, bool(progress)
         )
     starts = _starts(surface, start)
     surface.value_and_gradient(starts[0])  # a faulty problem fails at once, by its name
-    groups = groups_of_grid(optimizer_class, axes, len(starts))
+    groups = groups_of_grid(make, known or Optimizer, axes, len(starts))
     sweeper = Sweeper(
         surface, groups, starts, int(steps), seed, bytes_from(limit, "limit"), executor, to
     )
-    label = f"{optimizer_class.__name__} on {surface.title}"
+    label = f"{cls.__name__} on {surface.title}"
     bar = ProgressBar(sweeper.members, label, progress)
     try:
         outcome = sweeper.run(bar.update)
     finally:
         bar.close()
-    return Sweep(optimizer_class, axes, sweeper, outcome)
+    return Sweep(cls, axes, sweeper, outcome)
 
 
 def _axis(name: str, values: Any) -> np.ndarray:

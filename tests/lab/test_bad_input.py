@@ -51,8 +51,8 @@ class TestStart:
 
 
 class TestOptimizers:
-    @pytest.mark.parametrize("bad", [None, {}, [SGD(0.1)], SGD(0.1), "SGD"])
-    def test_are_a_dict(self, bad):
+    @pytest.mark.parametrize("bad", [None, {}, [], [SGD], ["SGD"], "SGD", 0.1])
+    def test_are_a_dict_or_a_list(self, bad):
         with pytest.raises(TypeError, match="compare takes a dict of names and optimizers"):
             ol.compare("beale", bad)
 

@@ -157,7 +157,7 @@ def test_best_and_xarray() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("rosenbrock", ol.optimizer.Adam(0.1), {"learning_rate": [0.1]}), "class"),
+        (("rosenbrock", "Adam", {"learning_rate": [0.1]}), "class"),
         (("rosenbrock", ol.optimizer.Adam, {}), "dict"),
         (("rosenbrock", ol.optimizer.Adam, {"rate": [0.1]}), "no setting 'rate'"),
         (("rosenbrock", ol.optimizer.Adam, {"learning_rate": 0.1}), "list"),

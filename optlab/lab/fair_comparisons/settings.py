@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from optlab.backend.random import Key
+from optlab.lab.templates import named_optimizers
 from optlab.optimizer import Optimizer
 from optlab.optimizer.wrappers import layers_of
 
@@ -160,11 +161,7 @@ def entries(optimizers: Any, space: Any, trials: int) -> dict[str, Entry]:
     TypeError, ValueError
         If one is wrong, before anything runs.
     """
-    if not isinstance(optimizers, Mapping) or not optimizers:
-        raise TypeError(
-            "compare takes a dict of names and optimizers, such as "
-            f"{{'Adam': ol.optimizer.Adam(0.1)}}; got {optimizers!r}."
-        )
+    optimizers = named_optimizers(optimizers, "compare")
     if space is not None and not isinstance(space, Mapping):
         raise TypeError(
             "space= is a dict of settings, such as {'learning_rate': (1e-4, 1.0)}, or one such "

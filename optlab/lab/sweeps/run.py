@@ -280,8 +280,10 @@ class Sweeper:
                         rows[k, :n] = arrays["point"]
             run.stopped[k] = stopped
             found.stopped[i] = stopped
-            found.loss[i] = run.loss[k, -1]
-            found.point[i] = run.point[k, -1]
+            # Several gradients for one update (SAM, LBFGS) make the row shorter.
+            last = n if stopped < 0 else steps
+            found.loss[i] = run.loss[k, last]
+            found.point[i] = run.point[k, last]
             found.known[i] = True
             report(int(found.known.sum()))
         if failed and len(failed) == self.members:
@@ -396,9 +398,10 @@ def _run_cell(task: Sent) -> dict[str, Any]:
     if trace is not None:
         losses[: len(trace)] = trace.loss
         losses[len(trace)] = final
-        if len(trace) == steps:
+        if stopped < 0 or len(trace) == steps:
             point = trace.parameters["point"][-1]
-    found = {"losses": losses, "loss": losses[-1], "point": point, "stopped": stopped}
+    last = final if stopped < 0 else losses[-1]
+    found = {"losses": losses, "loss": last, "point": point, "stopped": stopped}
     if error is not None:
         found["error"] = f"{type(error).__name__}: {error}"
     return found

@@ -127,6 +127,8 @@ class MemberProgram:
         arrival: tuple[Sequence[Floats], float] | None = None,
     ) -> None:
         refuse_rule(rule)
+        if closed := [layer for layer in layers if vars(type(layer)).get("needs_closure")]:
+            raise CaptureError(f"{type(closed[0]).__name__} evaluates several gradients a step")
         self.rule = rule
         self.layers = layers
         self.steps = steps
