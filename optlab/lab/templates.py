@@ -12,7 +12,7 @@ from optlab.optimizer.lr import LRScheduler
 from optlab.optimizer.wrappers import Wrapper, layers_of
 
 
-def named_optimizers(given: Any, call: str) -> dict[Any, Any]:
+def named_optimizers(given: Any, call: str, *, rates: bool = True) -> dict[Any, Any]:
     """Return optimizers by name: a dict as it is, one or a list of them by their classes.
 
     Of several of one class, the settings in which they differ are part of the name.
@@ -22,6 +22,8 @@ def named_optimizers(given: Any, call: str) -> dict[Any, Any]:
     given : dict, Optimizer or iterable of Optimizer
     call : str
         Who was given them, for the message.
+    rates : bool
+        Whether learning rates may be part of names: where they stay as they are.
 
     Raises
     ------
@@ -42,21 +44,24 @@ def named_optimizers(given: Any, call: str) -> dict[Any, Any]:
     if isinstance(several, Iterable) and not isinstance(several, (str, bytes, Mapping)):
         several = list(several)
         if several and all(isinstance(one, Optimizer) for one in several):
-            return dict(zip(_names(several), several, strict=True))
+            return dict(zip(_names(several, rates), several, strict=True))
     raise TypeError(
         f"{call} takes a dict of names and optimizers, such as "
         f"{{'Adam': ol.optimizer.Adam(0.1)}}, or a list of optimizers; got {given!r}."
     )
 
 
-def _names(optimizers: list[Optimizer]) -> list[str]:
+def _names(optimizers: list[Optimizer], rates: bool) -> list[str]:
     """Return a name for each, which no other has."""
     classes = [_class_names(one) for one in optimizers]
     found: list[str] = []
     for one, name in zip(optimizers, classes, strict=True):
         alike = [_shown(x) for x, other in zip(optimizers, classes, strict=True) if other == name]
         own = _shown(one)
-        differing = [k for k in own if any(x.get(k) != own[k] for x in alike)]
+        differing = [
+            k for k in own
+            if any(x.get(k) != own[k] for x in alike) and (rates or k != "learning_rate")
+        ]  # fmt: skip
         found.append(", ".join([one.name or name, *(f"{k}={own[k]}" for k in differing)]))
     return [
         name if found.count(name) == 1 else f"{name} {found[: i + 1].count(name)}"
@@ -122,8 +127,8 @@ def with_settings(template: Optimizer, **changes: Any) -> Optimizer:
     --------
     >>> import optlab as ol
     >>> O = ol.optimizer
-    >>> with_settings(O.Momentum(0.1, 0.9, weight_decay=0.01), learning_rate=0.2)
-    Momentum(learning_rate=0.2, momentum=0.9, use_nesterov=False, rescale_grad=1.0, weight_decay=0.01)
+    >>> with_settings(O.SGD(0.1, weight_decay=0.01), learning_rate=0.2)
+    SGD(learning_rate=0.2, weight_decay=0.01)
     >>> with_settings(O.LookAhead(O.SGD(0.1), k=3), learning_rate=0.2, alpha=0.8).own_settings
     {'alpha': 0.8, 'k': 3}
     """

@@ -269,11 +269,10 @@ def test_unknown_arguments_of_wrappers(make, parts):
 @pytest.mark.parametrize(
     ("optimizers", "kind", "parts"),
     [
-        (Adam(0.1), TypeError, ["a list of names", "got one optimizer. Write {'Adam': Adam("]),
         (Adam, TypeError, ["a list of names", "or a dict of names and templates"]),
         (5, TypeError, ["a list of names", "got 5."]),
         ("Adam", ValueError, ["a list of names", "Write ['Adam']."]),
-        ([Adam(0.1)], ValueError, ["in the list. Templates come in a dict: {'Adam': Adam("]),
+        (["SGD", Adam(0.1)], ValueError, ["in the list. Names and templates come together in a "]),
         (["SGD", "Adm"], ValueError, ["no optimizer 'Adm'; there are ", "mean 'Adam'?"]),
     ],
 )

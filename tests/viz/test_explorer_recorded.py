@@ -41,6 +41,22 @@ def test_digits_are_trained_and_shown():
     assert "Handwritten digits" in explorer.summary()
 
 
+def test_a_network_is_trained_by_any_template():
+    O = ol.optimizer  # noqa: E741
+    averaged = O.ExponentialMovingAverage.around(O.LookAhead(O.SGD(0.1)), 0.9)
+    given = [O.SAM(O.SGD(0.1)), O.Momentum(O.lr.StepDecay(0.1, 3)), averaged]
+    names = ["SAM SGD", "Momentum", "ExponentialMovingAverage LookAhead SGD"]
+    network = ol.problems.digits_mlp
+    explorer = ol.explore(network, given, steps=3)
+    assert list(explorer.model.runs) == names
+    race = ol.compare(network, given, steps=3)
+    for name in names:
+        found = explorer.model.runs[name].loss[0]
+        np.testing.assert_array_equal(found[: len(race[name])], race[name].loss)
+    with pytest.raises(TypeError, match="'Adam' is the class Adam; give an optimizer with its se"):
+        ol.explore(network, {"Adam": O.Adam})
+
+
 def test_a_training_of_a_recipe_has_its_loss_under_the_path(training):
     before = {n: p.numpy().copy() for n, p in training.model.named_parameters()}
     found = ol.explore(training).model.problem

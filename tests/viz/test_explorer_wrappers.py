@@ -126,6 +126,19 @@ def test_what_cannot_be_put_around_is_said(around, said):
         as_wrapping(around)
 
 
+def test_a_list_of_templates_and_one_alone_are_named_by_their_classes():
+    given = [O.Adam(0.1), O.Adam(0.2, beta1=0.5), O.Adam(0.3, beta1=0.5), O.LookAhead(O.SGD(0.1))]
+    found = ol.explore("booth", given, steps=5)
+    # The slider moves the rate, so it is no part of a name.
+    names = ["Adam, beta1=0.9", "Adam, beta1=0.5 1", "Adam, beta1=0.5 2", "LookAhead SGD"]
+    assert [entry["name"] for entry in found.state["optimizers"]] == names
+    assert [entry["rate"] for entry in found.state["optimizers"]] == [0.1, 0.2, 0.3, 0.1]
+    by_name = ol.explore("booth", dict(zip(names, given, strict=True)), steps=5)
+    assert found.state == by_name.state
+    alone = ol.explore("booth", O.Adam(0.1), steps=5)
+    assert [entry["name"] for entry in alone.state["optimizers"]] == ["Adam"]
+
+
 def test_templates_that_it_cannot_show_are_refused():
     for template in (
         O.LookAhead(O.LookAhead(O.SGD(0.1))),

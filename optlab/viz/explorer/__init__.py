@@ -13,6 +13,7 @@ from optlab.lab.compare import Comparison
 from optlab.lab.problems.lookup import NAMED, find
 from optlab.lab.problems.networks import Network, digits_mlp
 from optlab.lab.problems.surface import Surface
+from optlab.lab.templates import checked_templates, named_optimizers
 from optlab.optimizer import LookAhead, ModelAverage, Optimizer
 from optlab.optimizer.wrappers.average import Average
 from optlab.viz.explorer.presets import FOUR
@@ -53,10 +54,11 @@ def explore(
         `Training` of a recipe, whose loss is drawn under the path. The map is the plane in which
         the runs move most (with the probe `Snapshots`), coordinates are the norms of layers (with
         `Norms`).
-    optimizers : dict of str to Optimizer, or list of str, optional
+    optimizers : dict of str to Optimizer, list of Optimizer, Optimizer or list of str, optional
         Templates, which start at their own rates, or names of classes, which start at their best
-        rates. By default SGD, Momentum, RMSProp and Adam; where nothing at all is given, the preset
-        "narrow valley" with Momentum and Adam.
+        rates. On a surface their rates are constant, and one LookAhead, EMA or ModelAverage may be
+        around them; a network is trained by any. By default SGD, Momentum, RMSProp and Adam; where
+        nothing at all is given, the preset "narrow valley" with Momentum and Adam.
     start : one or two numbers, optional
         By default the start of the problem.
     steps : int, optional
@@ -100,8 +102,12 @@ def explore(
         else:
             network = find(problem)
             assert isinstance(network, Network)
-            chosen = list(FOUR) if optimizers is None else optimizers
-            _entries(chosen)  # errors come before any run
+            chosen: Any = list(FOUR) if optimizers is None else _named(optimizers, rates=True)
+            if isinstance(chosen, Mapping):  # errors come before any run
+                chosen = checked_templates(chosen, "explore")
+                _check_count(chosen)
+            else:
+                _check_names(chosen, list(optimizer_classes()))
             recorded = trained(network, chosen, 200 if steps is None else steps, seed)
         state.problem, state.seed, given = recorded.problem.name, recorded.seed, recorded
         optimizers, steps = recorded.optimizers, recorded.steps
@@ -147,13 +153,11 @@ def is_network(problem: Any) -> bool:
 
 def _entries(optimizers: Any) -> tuple[list[Entry], dict[str, Optimizer]]:
     """Convert the argument `optimizers` to entries and templates."""
-    if optimizers is None:
-        optimizers = list(FOUR)
+    optimizers = list(FOUR) if optimizers is None else _named(optimizers, rates=False)
     classes = optimizer_classes()
     if isinstance(optimizers, Mapping):
         entries = []
-        if len(optimizers) > MOST_OPTIMIZERS:  # before many templates are read
-            State(optimizers=[Entry(str(name), "") for name in optimizers]).check()
+        _check_count(optimizers)  # before many templates are read
         labels = unique_lines(map(str, optimizers))
         for name, template in optimizers.items():
             if not isinstance(template, Optimizer) or not template.is_template:
@@ -173,15 +177,28 @@ def _entries(optimizers: Any) -> tuple[list[Entry], dict[str, Optimizer]]:
     return [entry_of(name, usual_template(classes[name])) for name in optimizers], {}
 
 
+def _named(optimizers: Any, rates: bool) -> Any:
+    """Return one template, or a list of them, as a dict by names; anything else as it is."""
+    if isinstance(optimizers, Optimizer):
+        return named_optimizers(optimizers, "explore", rates=rates)
+    if isinstance(optimizers, Iterable) and not isinstance(optimizers, (str, bytes, Mapping)):
+        optimizers = list(optimizers)
+        if optimizers and all(isinstance(one, Optimizer) for one in optimizers):
+            return named_optimizers(optimizers, "explore", rates=rates)
+    return optimizers
+
+
+def _check_count(optimizers: Mapping[Any, Any]) -> None:
+    if len(optimizers) > MOST_OPTIMIZERS:
+        State(optimizers=[Entry(str(name), "") for name in optimizers]).check()
+
+
 def _check_names(optimizers: Any, known: list[str]) -> None:
     """Raise if `optimizers`, which is not a dict, is not a list of known names."""
-    what = f"optimizers is a list of names such as {', '.join(FOUR)}, or a dict of names and "
-    what += "templates such as {'Adam': ol.optimizer.Adam(0.1)}"
+    what = f"optimizers is a list of names such as {', '.join(FOUR)}, a list of templates such as "
+    what += "[ol.optimizer.Adam(0.1)], or a dict of names and templates"
     if isinstance(optimizers, str):
         raise ValueError(f"{what}; got {optimizers!r}. Write [{optimizers!r}].")
-    if isinstance(optimizers, Optimizer):
-        name = type(optimizers).__name__
-        raise TypeError(f"{what}; got one optimizer. Write {{{name!r}: {name}(...)}}.")
     if not isinstance(optimizers, Iterable):
         raise TypeError(f"{what}; got {reprlib.repr(optimizers)}.")
     for one in optimizers:
@@ -189,7 +206,7 @@ def _check_names(optimizers: Any, known: list[str]) -> None:
             continue
         if not isinstance(one, str):
             kind = type(one).__name__
-            hint = f"Templates come in a dict: {{{kind!r}: {kind}(...)}}."
+            hint = f"Names and templates come together in a dict: {{{kind!r}: {kind}(...)}}."
             hint = hint if isinstance(one, Optimizer) else ""
             raise ValueError(f"{what}; got {reprlib.repr(one)} in the list. {hint}".rstrip())
         wrapper = getattr(library, one, None)
