@@ -132,6 +132,34 @@ def test_principal_directions_are_those_of_scikit_learn():
     np.testing.assert_allclose(ours @ ours.T, np.eye(2), atol=1e-12)
 
 
+def test_a_trace_of_principal_components_is_a_run():
+    model, (x, y) = network(), data()
+    optimizer = ol.optimizer.Adam(0.05, parameters=model.parameters())
+    every = ol.probes.Snapshots(steps=range(1, 11))
+    with (
+        ol.record(optimizer, probes=[every], model=model) as both,
+        ol.record(optimizer, probes=[ol.probes.PCA(k=2, rank=10)], model=model) as alone,
+    ):
+        for _ in range(10):
+            optimizer.clear_grad()
+            loss_of(model, x, y)().backward()
+            optimizer.step()
+    loss = loss_of(model, x, y)
+    whole = ol.lab.landscape(model, loss, "pca", size=3, runs=both)
+    found = ol.lab.landscape(model, loss, "pca", size=3, runs=alone)
+    for k in range(2):
+        ours, theirs = (
+            np.concatenate([one.directions[k][name].ravel() for name in whole.origin])
+            for one in (found, whole)
+        )
+        assert abs(ours @ theirs) == pytest.approx(1.0)
+    assert found.explained.sum() == pytest.approx(1.0)  # of the two directions that are kept
+    # Parameters in another order are seen.
+    turned = ol.nn.Sequential(*reversed(list(model)))
+    with pytest.raises(ValueError, match=r"in another order \(the sizes differ\)"):
+        ol.lab.landscape(turned, lambda: 1.0, "pca", size=3, runs=alone)
+
+
 def test_a_run_in_a_plane_has_no_residual():
     model, (x, y) = network(), data()
     own = weights_of(model)

@@ -327,7 +327,8 @@ def landscape(
         Of the random directions, and of random numbers that the loss draws: the same ones at every
         point.
     runs : Trace, list of sets of weights, or a dict or comparison of them, optional
-        Runs whose paths are projected: traces of `ol.record` with the probe `Snapshots`.
+        Runs whose paths are projected: traces of `ol.record` with the probe `Snapshots`, or with
+        `PCA`, which keeps the path in its principal directions alone.
     refine : float, optional
         Evaluate a coarse grid first, and halve it only where its points differ from what their
         neighbors foretell by more than this share of the spread of the losses; the others are
@@ -409,7 +410,8 @@ def landscape(
             if not recorded:
                 raise ValueError(
                     'plane="pca" needs the points of a run: give runs=trace, recorded by '
-                    "ol.record(optimizer, probes=[ol.probes.Snapshots(every=10)], model=model)."
+                    "ol.record(optimizer, probes=[ol.probes.Snapshots(every=10)], model=model) or "
+                    "with [ol.probes.PCA()]."
                 )
             visited = [point for run in recorded.values() for point in run.points]
             found, explained = principal_directions(visited, weights)

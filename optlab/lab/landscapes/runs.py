@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -105,8 +106,9 @@ def read_runs(runs: Any, model: Layer) -> dict[str, RecordedRun]:
         ]
         return {"run": RecordedRun(np.arange(len(points)), points)}
     raise TypeError(
-        "runs= takes a trace of ol.record with probes=[ol.probes.Snapshots(every=...)], a list of "
-        f"sets of weights, or a dict of them; got {type(runs).__name__}."
+        "runs= takes a trace of ol.record with probes=[ol.probes.Snapshots(every=...)] or "
+        "[ol.probes.PCA()], a list of sets of weights, or a dict of them; got "
+        f"{type(runs).__name__}."
     )
 
 
@@ -118,6 +120,8 @@ def _whole(given: Weights, model: Layer) -> Weights:
 def _of_trace(trace: Trace, model: Layer) -> RecordedRun:
     """Return the weights that a trace holds, by the names that the model has for them."""
     own = dict(model.named_parameters())
+    if "pca directions" in trace.names and not {"snapshot", "parameter"} & set(trace.names):
+        return _of_principal_components(trace, model)
     kind = "snapshot" if "snapshot" in trace.names else "parameter"
     recorded = trace[kind] if kind in trace.names else {}
     if not isinstance(recorded, Mapping):  # of one parameter alone
@@ -142,6 +146,31 @@ def _of_trace(trace: Trace, model: Layer) -> RecordedRun:
     if kind == "parameter":  # which begins with the values before the first step
         steps = np.concatenate([[0], steps])
     return RecordedRun(steps, [{n: x[i] for n, x in arrays.items()} for i in range(len(steps))])
+
+
+def _of_principal_components(trace: Trace, model: Layer) -> RecordedRun:
+    """Return the points of the probe `PCA`, as far as its directions reach."""
+    parameters = dict(model.named_parameters())
+    own = {name: p.data.shape for name, p in parameters.items()}
+    sizes = [math.prod(shape) for shape in own.values()]
+    mean, directions = np.asarray(trace["pca mean"]), np.asarray(trace["pca directions"])
+    fits = np.asarray(trace["pca sizes"]).tolist() == sizes
+    if not fits or (len(set(sizes)) < len(sizes) and not _in_order(trace, parameters)):
+        why = "which is which does not follow from their sizes" if fits else "the sizes differ"
+        raise ValueError(
+            f"the trace {trace.name!r} has principal components of other weights than those of "
+            f"this {type(model).__name__}, or in another order ({why}). Record the run with "
+            "ol.record(optimizer, probes=[ol.probes.Snapshots(every=10)], model=model)."
+        )
+    cuts = np.cumsum(sizes)[:-1]
+    points = [
+        {
+            name: part.reshape(shape)
+            for (name, shape), part in zip(own.items(), np.split(point, cuts), strict=True)
+        }
+        for point in mean + np.asarray(trace["pca"]) @ directions
+    ]
+    return RecordedRun(np.asarray(trace.steps("pca")), points)
 
 
 def _in_order(trace: Trace, own: Mapping[str, Any]) -> bool:

@@ -105,7 +105,9 @@ class PCA(_OfWeights):
     for each observed step. "pca" has the first k principal coordinates of all observed points, with
     the mean subtracted; "pca explained" the share of the variance along each, of that which the
     decomposition has kept. Where the path has no more than `rank` dimensions, they are those of the
-    full matrix of points.
+    full matrix of points. "pca directions" and "pca mean" have the principal directions and the
+    mean point, each parameter after the other, "pca sizes" the number of elements of each:
+    `optlab.lab.landscape` takes such a trace as a run.
 
     Parameters
     ----------
@@ -196,23 +198,36 @@ class PCA(_OfWeights):
         self._basis, self._coordinates = turn @ basis, rows @ turn.T
 
     def result(self) -> Mapping[str, np.ndarray]:
-        """Return the principal coordinates of all points so far."""
+        """Return the principal coordinates of all points so far, with directions and mean."""
         self._update()
         points = self._coordinates
+        mean = np.concatenate([np.ravel(x) for x in self._start.values()] or [np.zeros(0)])
+        mean = mean.astype(np.float64)
+        sizes_of_parameters = np.array([x.size for x in self._start.values()], np.int64)
         if not len(points):
-            return {"pca": np.zeros((0, self.k)), "pca explained": np.full(self.k, np.nan)}
-        centered = points - points.mean(axis=0)
+            return {
+                "pca": np.zeros((0, self.k)), "pca explained": np.full(self.k, np.nan),
+                "pca directions": np.zeros((self.k, len(mean))), "pca mean": mean,
+                "pca sizes": sizes_of_parameters,
+            }  # fmt: skip
+        middle = points.mean(axis=0)
+        centered = points - middle
         sizes, axes = _right_vectors(centered)
         # The sign of an axis is free: its largest entry among the points is positive.
         found = centered @ axes[: self.k].T
         signs = np.sign(found[np.argmax(np.abs(found), axis=0), np.arange(found.shape[1])])
-        found = found * np.where(signs == 0, 1.0, signs)
-        pad = self.k - found.shape[1]
+        signs = np.where(signs == 0, 1.0, signs)
+        found = found * signs
+        directions = (signs[:, None] * axes[: self.k]) @ self._basis
+        pad = max(0, self.k - found.shape[1])
         total = float(np.sum(sizes**2))
         share = sizes[: self.k] ** 2 / total if total else np.zeros(len(sizes[: self.k]))
         return {
-            "pca": np.pad(found, ((0, 0), (0, max(0, pad)))),
+            "pca": np.pad(found, ((0, 0), (0, pad))),
             "pca explained": np.pad(share, (0, max(0, self.k - len(share)))),
+            "pca directions": np.pad(directions, ((0, pad), (0, 0))),
+            "pca mean": mean + middle @ self._basis,
+            "pca sizes": sizes_of_parameters,
         }
 
 

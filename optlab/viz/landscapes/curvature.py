@@ -27,6 +27,9 @@ def curvature(traces: Any, *, width: int = WIDTH, height: int = HEIGHT) -> go.Fi
     third panel shows which share of gradient and update lies in the space of the eigenvectors,
     where that was recorded.
 
+    Runs of any size are drawn, those of networks too: the probe needs products with the Hessian
+    alone, of ``lambda w: cross_entropy(ol.nn.functional_call(model, w, x), y)``.
+
     Parameters
     ----------
     traces : Trace, list or dict of Trace, or Comparison
@@ -52,6 +55,21 @@ def curvature(traces: Any, *, width: int = WIDTH, height: int = HEIGHT) -> go.Fi
     ...         optimizer.step()
     >>> curvature(trace).layout.title.text
     '<b>Sharpness along the run</b>'
+
+    Of a network:
+
+    >>> model = ol.nn.Sequential(ol.nn.Linear(2, 4), ol.nn.Tanh(), ol.nn.Linear(4, 1))
+    >>> x, y = ol.randn([16, 2]), ol.randn([16, 1])
+    >>> def loss(w):
+    ...     return ((ol.nn.functional_call(model, w, x) - y) ** 2).mean()
+    >>> optimizer = ol.optimizer.SGD(0.1, parameters=model.parameters())
+    >>> with ol.record(optimizer, probes=[ol.probes.Curvature(loss)], model=model) as trace:
+    ...     for _ in range(3):
+    ...         optimizer.clear_grad()
+    ...         ((model(x) - y) ** 2).mean().backward()
+    ...         optimizer.step()
+    >>> len(curvature(trace).data) > 0
+    True
     """
     return draw(_scene(traces, width, height))
 
@@ -102,7 +120,8 @@ def _scene(traces: Any, width: int, height: int) -> Scene:
     if lacking:
         raise ValueError(
             f"the trace {lacking[0]!r} has no sharpness. Record it with "
-            "ol.record(optimizer, probes=[ol.probes.Curvature(loss, every=10)])."
+            "ol.record(optimizer, probes=[ol.probes.Curvature(loss, every=10)]); for a network, "
+            "loss is lambda w: cross_entropy(ol.nn.functional_call(model, w, x), y)."
         )
     styles = theme.assign_styles(
         {name: str(trace.settings.get("class", name)) for name, trace in named.items()}
