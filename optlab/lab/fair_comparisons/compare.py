@@ -17,10 +17,13 @@ from optlab.lab.recipes.catalogue import RECIPES
 from optlab.lab.recipes.recipe import Recipe
 from optlab.optimizer import Optimizer
 
+#: Templates by name, in a list, or one.
+Several = Mapping[str, Optimizer] | Sequence[Optimizer] | Optimizer
+
 
 @overload
 def compare(
-    problem: Recipe | list[Any], optimizers: Mapping[str, Any], start: Any = ..., steps: int = ...,
+    problem: Recipe | list[Any], optimizers: Several | Mapping[str, Any], start: Any = ..., steps: int = ...,
     seed: int = ..., *, seeds: int | Sequence[int] | None = ...,
     budgets: Sequence[int] | None = ..., trials: int = ...,
     space: Mapping[str, Any] | None = ..., trial_steps: int | None = ...,
@@ -29,12 +32,12 @@ def compare(
 ) -> FairComparison: ...  # fmt: skip
 @overload
 def compare(
-    problem: Any, optimizers: Mapping[str, Optimizer], start: Any = ..., steps: int = ...,
+    problem: Any, optimizers: Several, start: Any = ..., steps: int = ...,
     seed: int = ..., *, executor: Executor | Callable[[], Executor] | None = ...,
 ) -> Comparison: ...  # fmt: skip
 @overload
 def compare(
-    problem: Any, optimizers: Mapping[str, Any], start: Any = ..., steps: int = ...,
+    problem: Any, optimizers: Several | Mapping[str, Any], start: Any = ..., steps: int = ...,
     seed: int = ..., *, seeds: int | Sequence[int] | None = ...,
     budgets: Sequence[int] | None = ..., trials: int = ...,
     space: Mapping[str, Any] | None = ..., trial_steps: int | None = ...,
@@ -43,7 +46,7 @@ def compare(
 ) -> FairComparison: ...  # fmt: skip
 def compare(
     problem: Any,
-    optimizers: Mapping[str, Any],
+    optimizers: Several | Mapping[str, Any],
     start: Any = None,
     steps: int = 500,
     seed: int = 0,
@@ -73,9 +76,10 @@ def compare(
         An object of `optlab.problems`, its name, a formula such as ``"x**2 + 3*y**2"``, or a
         function of your own: ``f(x, y)``, ``f(p)`` of a vector (of any length, which `start`
         tells), or ``f(x)`` of one number; a recipe of `optlab.lab.recipe`, or its name.
-    optimizers : dict of str to Optimizer
-        Templates, made without parameters: ``{"Adam": ol.optimizer.Adam(0.1)}``. With `trials`,
-        also classes, and functions from settings to templates.
+    optimizers : dict of str to Optimizer, list of Optimizer, or Optimizer
+        Templates, made without parameters: ``{"Adam": ol.optimizer.Adam(0.1)}``; those of a list
+        are named by their classes, and by the settings in which several of one class differ. With
+        `trials`, a dict may have classes, and functions from settings to templates.
     start : vector of numbers, optional
         The start on a surface; by default that of the problem.
     steps : int
