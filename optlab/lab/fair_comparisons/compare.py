@@ -23,8 +23,8 @@ Several = Mapping[str, Optimizer] | Sequence[Optimizer] | Optimizer
 
 @overload
 def compare(
-    problem: Recipe | list[Any], optimizers: Several | Mapping[str, Any], start: Any = ..., steps: int = ...,
-    seed: int = ..., *, seeds: int | Sequence[int] | None = ...,
+    problem: Recipe | list[Any], optimizers: Several | Mapping[str, Any], start: Any = ...,
+    steps: int = ..., seed: int = ..., *, seeds: int | Sequence[int] | None = ...,
     budgets: Sequence[int] | None = ..., trials: int = ...,
     space: Mapping[str, Any] | None = ..., trial_steps: int | None = ...,
     target: float | None = ..., progress: bool | None = ...,
