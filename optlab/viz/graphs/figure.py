@@ -13,7 +13,8 @@ from typing import Any
 import plotly.graph_objects as go
 
 from optlab.viz.backends.plotly.draw import page_options, traces_of
-from optlab.viz.graphs.marks import layers
+from optlab.viz.backends.scene import Text
+from optlab.viz.graphs.marks import Versions, layers
 from optlab.viz.graphs.palette import PALETTE
 from optlab.viz.graphs.view import GraphView
 from optlab.viz.style import theme
@@ -123,14 +124,20 @@ def _layers(view: GraphView) -> list[_Layer]:
     trail = len(view.nodes) * len(view.stages) <= _MOST_TRAIL
     found = []
     for layer in layers(view, trail=trail):
-        still = traces_of([mark for one in layer for mark in one.first])
-        changed = [
-            traces_of([mark for one in layer if one.at(at) is not one.first for mark in one.at(at)])
-            for at in range(len(view.stages))
-        ]
+        staying = [one for one in layer if _stays(one)]
+        still = traces_of([mark for one in staying for mark in one.first])
+        changed = []
+        for at in range(len(view.stages)):
+            moving = [one for one in layer if not (_stays(one) and one.at(at) is one.first)]
+            changed.append(traces_of([mark for one in moving for mark in one.at(at)]))
         looks = {look: trace for traces in changed for look, trace in traces.items()}
         found.append(_Layer(list(still.values()), looks, changed))
     return found
+
+
+def _stays(one: Versions) -> bool:
+    """Whether what is drawn at first stays below what replaces it: all but texts."""
+    return len(one.found) == 1 or not any(isinstance(mark, Text) for mark in one.first)
 
 
 def _panel(view: GraphView, x: float, stage: int) -> dict[str, Any]:
@@ -232,7 +239,7 @@ def _slider(
         "ticklen": 0,
         "minorticklen": 0,
         "bgcolor": theme.RULE,
-        "bordercolor": theme.FRAME,
+        "bordercolor": theme.QUIET,
         "currentvalue": {
             "prefix": "",
             "xanchor": "left",

@@ -9,13 +9,13 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from optlab.viz.backends.matplotlib.draw import draw_panel
-from optlab.viz.backends.matplotlib.image import DOTS_PER_INCH, as_png, blank_figure
+from optlab.viz.backends.matplotlib.image import DOTS_PER_INCH, as_png, blank_figure, width_of
 from optlab.viz.backends.scene import Axis, Mark, Panel, Text
 from optlab.viz.graphs.marks import marks_at, sample
 from optlab.viz.graphs.palette import legend
 from optlab.viz.graphs.view import GraphView
 from optlab.viz.style import theme
-from optlab.viz.style.layout import text_width
+from optlab.viz.style.layout import ENTRY_GAP, text_width
 
 _MARGIN, _TOP, _LEGEND_LINE, _SAMPLE = 18.0, 70.0, 20.0, 30.0
 _LEAST_WIDTH = 620.0
@@ -76,7 +76,7 @@ def _legend_rows(view: GraphView, room: float) -> list[list[tuple[float, str, st
     rows: list[list[tuple[float, str, str]]] = [[]]
     x = 0.0
     for kind, text in legend({node.kind for node in view.nodes}, view.last > 0):
-        across = _SAMPLE + 4 + 0.92 * text_width(text, theme.FONT_SMALL)
+        across = _SAMPLE + width_of(text, theme.FONT_SMALL) + ENTRY_GAP
         if rows[-1] and x + across > room:
             rows.append([])
             x = 0.0

@@ -14,7 +14,7 @@ from typing import Any
 
 from optlab.viz.backends.scene import Line, Pen, Region, Text, mark_as_json
 from optlab.viz.graphs.palette import PALETTE
-from optlab.viz.graphs.view import NODE_HEIGHT, EdgeView, GraphView, NodeView
+from optlab.viz.graphs.view import NODE_HEIGHT, ROUND_ENDS, EdgeView, GraphView, NodeView
 from optlab.viz.style import theme
 from optlab.viz.style.theme import Area as Fill
 
@@ -24,6 +24,7 @@ _CORNER = 8.0
 _PIECES, _WIDE = (8, 16), 60.0  # of a turn of an edge, and of one that is wider than this
 _TITLE_LETTER, _LETTER = 7.1, 5.9  # widths in pixels
 _LINES = (-15.0, 1.0, 16.0)  # heights of title, value and gradient, from the middle of a node
+_MIDDLE = 7.0  # title and value alone are so much lower
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,8 @@ def layers(view: GraphView, *, trail: bool = True) -> list[list[Versions]]:
     ----------
     view : GraphView
     trail : bool
-        Whether what the backward pass has left keeps a color.
+        Whether what the backward pass has left keeps a color, and whether title and value of a
+        node are in its middle until a gradient arrives: without, less changes in a stage.
     """
     edges = [[(0, [_edge(edge, "contour")])] for edge in view.edges]
     passed = [_moved(edge, trail) for edge in view.edges if edge.stage is not None]
@@ -58,9 +60,10 @@ def layers(view: GraphView, *, trail: bool = True) -> list[list[Versions]]:
         stages = sorted({0, *(piece.stage for piece in node.pieces), *_around(node)})
         states = [(at, node.state(at)) for at in stages]
         boxes.append([(at, _box(node, state, trail)) for at, state in states])
-        texts.append([(0, _words(node))])
-        arrived = [(piece.stage, _gradient(node, piece.short)) for piece in node.pieces]
-        texts.append([(0, []), *arrived])
+        texts.append(_words(node, trail))
+        texts.append(
+            [(0, []), *((piece.stage, _gradient(node, piece.short)) for piece in node.pieces)]
+        )
     return [[_versions(one) for one in layer] for layer in (edges, passed, boxes, texts)]
 
 
@@ -176,22 +179,30 @@ def _outlined(node: NodeView, height: float, face: str, edge: Pen) -> list[Drawn
     return [Region(xs, ys, fill, Pen(face, edge.width + 1)), Line(xs, ys, edge, clip=False)]
 
 
-def _words(node: NodeView) -> list[Drawn]:
-    """Return title and value; in the middle if no gradient arrives below them."""
-    down = 0.0 if any(piece.short for piece in node.pieces) else 7.0
-    title = truncate(node.title, node.width - 12, _TITLE_LETTER)
-    found: list[Drawn] = [
-        _text(node, _LINES[0] + down, title, "ink", theme.FONT_HEADING, bold=True)
-    ]
-    if node.line:
-        line = truncate(node.line, node.width - 12, _LETTER)
-        found.append(_text(node, _LINES[1] + down, line, "quiet"))
-    return found
+def _words(node: NodeView, moving: bool) -> list[tuple[int, list[Drawn]]]:
+    """Return the versions of title and value: in the middle while no gradient is below them."""
+    title = truncate(node.title, node.width - 12 - _ends(node), _TITLE_LETTER)
+    line = truncate(node.line, node.width - 12, _LETTER)
+
+    def written(down: float) -> list[Drawn]:
+        return [
+            _text(node, _LINES[0] + down, title, "ink", theme.FONT_HEADING, bold=True),
+            *([_text(node, _LINES[1] + down, line, "quiet")] if line else []),
+        ]
+
+    arrived = next((piece.stage for piece in node.pieces if piece.short), None)
+    if arrived is None:
+        return [(0, written(_MIDDLE))]
+    return [(0, written(_MIDDLE)), (arrived, written(0.0))] if moving else [(0, written(0.0))]
 
 
 def _gradient(node: NodeView, text: str) -> list[Drawn]:
-    short = truncate(text, node.width - 10, _LETTER)
+    short = truncate(text, node.width - 10 - _ends(node), _LETTER)
     return [_text(node, _LINES[2], short, "gradient", bold=True)] if text else []
+
+
+def _ends(node: NodeView) -> float:
+    return ROUND_ENDS if node.kind == "leaf" else 0.0
 
 
 def _text(

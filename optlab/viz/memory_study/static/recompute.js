@@ -2,9 +2,9 @@
 // changes the selected run.
 
 import { drawMarks } from "../../browser/static/canvas.js";
-import { between, clearCanvas, fitCanvas, placeLabel } from "../../browser/static/drawing.js";
+import { between, clearCanvas, fitCanvas, leaderOf, placeLabel } from "../../browser/static/drawing.js";
 import { classes, fill, make, makeButton, put } from "../../browser/static/elements.js";
-import { pixelFrame, recolored, textMark } from "../../browser/static/marks.js";
+import { leaderMarks, pixelFrame, recolored, textMark } from "../../browser/static/marks.js";
 import { drawPanel, drawSample, frameOf, makeEntry, makeTarget, pixelIn } from "../../browser/static/pictures.js";
 import { Widget } from "../../browser/static/widget.js";
 
@@ -189,7 +189,7 @@ class RecomputeExplorer extends Widget {
     const names = [];
     const name = (/** @type {string} */ text, /** @type {number[]} */ [px, py], /** @type {number} */ distance, /** @type {any} */ look) => {
       const spot = placeLabel(pen, text, px, py, look.size, width, HEIGHT - 22, taken, distance, along);
-      names.push(textMark(spot.cx, spot.cy, text, { halo: true, ...look }));
+      names.push(...leaderMarks(leaderOf(spot, px, py), look.ink), textMark(spot.cx, spot.cy, text, { halo: true, ...look }));
     };
     for (const i of order.reverse()) {
       const { text, ink } = shown.runs[i].point;
