@@ -113,7 +113,7 @@ class GraphStepper extends Widget {
       const { height } = this.options, { scale } = this;
       Object.assign(this.nodes[i].style, {
         left: `${(node.x + MARGIN - node.width / 2) * scale}px`, top: `${(node.y + MARGIN - height / 2) * scale}px`,
-        width: `${node.width * scale}px`, height: `${height * scale}px`,
+        width: `${node.width * scale}px`, height: `${height * scale}px`, borderRadius: node.kind === "leaf" ? `${height}px` : "",
       });
     });
     this.covered = null;
