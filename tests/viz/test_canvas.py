@@ -38,6 +38,7 @@ from optlab.viz.backends.scene import (
     Scene,
     Text,
     mark_as_json,
+    panel_as_json,
 )
 from optlab.viz.browser.joining import joined
 from optlab.viz.style import layout, theme
@@ -328,6 +329,52 @@ def test_a_canvas_knows_every_mark():
     assert set(done.stdout.strip().split(",")) == {kind.__name__ for kind in get_args(Mark)}
     with pytest.raises(AssertionError, match="Circle is no mark"):
         on_canvas(type("Circle", (Line,), {})([1.0], [1.0], Pen("#000001", 1)))
+
+
+PANEL = Panel(
+    Axis(0.0, 100.0, ticks=[(0.0, "event 0"), (50.0, "50")]),
+    Axis(0.0, 1.0, name="MiB", suffix="%", grid=True, zero=True), [MARKS["#000002"]],
+)  # fmt: skip
+PALETTES = {
+    page: dict(zip(("paper", "rule", "frame", "quiet", "own"), colors, strict=True))
+    for page, colors in {
+        "light": ("#fefefe", "#a00001", "#a00002", "#a00003", "#000002"),
+        "dark": ("#010101", "#b00001", "#b00002", "#b00003", "#c00000"),
+    }.items()
+}
+
+
+@needs_node
+def test_a_page_draws_a_panel_with_its_numbers_and_its_grid():
+    sent = f"""
+const {{ light, dark }} = {json.dumps(PALETTES)}, drawn = [];
+const given = {json.dumps(panel_as_json(PANEL))};
+const panel = recolored(given, light, dark);
+const frame = frameOf(panel, 400, 200, dark);
+const boxes = drawPanel(new RecordedPen(drawn), panel, frame, dark);
+const at = pixelIn(frame, 50, 0.5), first = given.marks[0].marker.face;
+console.log(JSON.stringify({{ drawn, frame, boxes, at, first }}));
+"""
+    done = subprocess.run(
+        [NODE, "-"], input="\n".join([RECORDED, joined(STATIC / "pictures.js"), sent]),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert not done.returncode, done.stderr
+    found = json.loads(done.stdout)
+    frame, texts = found["frame"], {}
+    for one in found["drawn"]:
+        if one["kind"] == "text":
+            texts[one["text"]] = one["at"]
+    assert set(texts) == {"event 0", "50", "MiB 0%", "0.5%", "1%"}
+    assert found["at"] == [texts["50"][0], texts["0.5%"][1]]
+    assert texts["event 0"][0] == frame["left"]
+    assert texts["MiB 0%"][1] == frame["top"] + frame["height"]
+    assert len(found["boxes"]) == 3
+    lines = [one["color"] for one in found["drawn"] if one["kind"] == "stroke"]
+    assert lines[:4] == ["#b00001"] * 3 + ["#b00002"]
+    # A marker in the colors of the dark page; what was given is as it was.
+    assert [one["color"] for one in found["drawn"] if one["kind"] == "fill"] == ["#c00000"]
+    assert found["first"] == "#000002"
 
 
 def test_hatchings_have_their_own_ink():

@@ -11,7 +11,11 @@ import pytest
 from PIL import Image
 
 import optlab as ol
+from optlab.viz.backends.scene import Line, Region, Text, mark_as_json
 from optlab.viz.graphs import labels, layering
+from optlab.viz.graphs.export import stored
+from optlab.viz.graphs.marks import layers, marks_at
+from optlab.viz.graphs.palette import PALETTE
 from optlab.viz.graphs.view import NODE_HEIGHT
 from tests.pages import stored_in
 
@@ -305,6 +309,67 @@ def test_the_figure_steps_by_a_slider_and_sends_nothing_to_a_cloud():
     written = changed["text"][-1][0]
     assert "lambda g, weight: g @ weight.T" in written
     assert "gradient that arrives" in written
+
+
+def places_of(mark):
+    """Return the corners of a mark, or its point, as pairs."""
+    pairs = np.stack([np.atleast_1d(mark.x), np.atleast_1d(mark.y)], axis=1)
+    return [tuple(pair) for pair in pairs.tolist()]
+
+
+def color_of(mark):
+    """Return the color of a text or a line, or what a region is filled with."""
+    if isinstance(mark, Text):
+        return mark.ink
+    return mark.pen.color if isinstance(mark, Line) else mark.fill.color
+
+
+@pytest.mark.parametrize("stage", [0, 2, 4, 6])
+def test_the_figure_and_the_page_draw_the_marks_of_the_image(stage):
+    picture = ol.viz.graph(mlp()[1])
+    marks = marks_at(picture.view, stage)
+    assert {type(mark) for mark in marks} == {Line, Region, Text}
+
+    drawing = stored(picture.view, 0)["options"]["drawing"]
+    shown = []
+    for versions in drawing["things"]:
+        shown += [one["marks"] for one in versions if one["since"] <= stage][-1]
+    for mark in shown:
+        if mark["kind"] != "Text":
+            mark |= {name: drawing["places"][mark[name]] for name in ("x", "y")}
+    assert shown == [mark_as_json(mark) for mark in marks]
+
+    found = {"lines": {}, "text": {}}
+    for trace in picture.figure(stage).data:
+        if trace.mode in found:
+            color = trace.fillcolor or trace.line.color or trace.textfont.color
+            places = list(zip(trace.x, trace.y, strict=True))
+            found[trace.mode].setdefault(color, []).append(places)
+    for mark in marks:
+        mode = "text" if isinstance(mark, Text) else "lines"
+        lists, wanted = found[mode][color_of(mark)], places_of(mark)
+        assert any(
+            wanted == places[at : at + len(wanted)] for places in lists for at in range(len(places))
+        )
+
+
+def test_what_a_gradient_has_reached_looks_so():
+    view = ol.viz.graph(mlp()[1]).view
+    looks = PALETTE["light"]
+    tanh = view.nodes.index(at(ol.viz.graph(mlp()[1]), "tanh"))
+    drawn = [layers(view)[2][tanh].at(stage)[0] for stage in range(7)]
+    assert [box.edge.color for box in drawn] == [
+        *[looks["frame"]] * 3, looks["gradient"], looks["gradient"], *[looks["gradient-soft"]] * 2,
+    ]  # fmt: skip
+    assert [box.fill.color == looks["gradient-tint"] for box in drawn] == [
+        stage == 4 for stage in range(7)
+    ]
+    h = ol.to_tensor([3.0, 4.0], requires_grad=True) * 1.0
+    shared = ol.viz.graph(np.sum(h) + np.sum(np.sin(h))).view
+    place = next(i for i, node in enumerate(shared.nodes) if len(node.pieces) > 1)
+    stage = shared.nodes[place].pieces[0].stage
+    assert layers(shared)[2][place].at(stage)[-1].pen.dash
+    assert not any(isinstance(mark, Line) for mark in layers(shared)[2][place].at(shared.last))
 
 
 def test_a_figure_shows_code_as_text():

@@ -12,7 +12,9 @@ from optlab import viz
 from optlab.autograd.schedules import in_segments, plain, revolve
 from optlab.backend import display
 from optlab.viz import renderers
+from optlab.viz.backends.scene import mark_as_json
 from optlab.viz.memory_study import view as recompute_views
+from optlab.viz.memory_study.figure import recompute_scene
 from optlab.viz.style import layout, theme
 
 
@@ -236,7 +238,9 @@ def test_the_explorer_shows_one_run_after_the_other(study, tmp_path):
     assert "cannot be met" in runs[4]["said"]
     for run, row in zip(runs[:4], study, strict=False):
         assert sum(part for _, _, part, _ in run["line"]["shares"]) == pytest.approx(1)
-        assert run["point"][1] == pytest.approx(row.peak / 2**20)
+        areas = [mark for mark in run["panel"]["marks"] if mark["kind"] == "Area"]
+        assert max(areas[-1]["high"]) < run["panel"]["y"]["high"]
+        assert run["point"]["y"] == pytest.approx([row.peak / 2**20])
     data = explorer._repr_mimebundle_()
     assert set(data) == {"text/html", "text/plain"}
     page = explorer.to_html(tmp_path / "study.html").read_text()
@@ -245,6 +249,33 @@ def test_the_explorer_shows_one_run_after_the_other(study, tmp_path):
     assert ".optlab-recompute" in explorer.app.module
     assert "http" not in page
     assert explorer.to_png(tmp_path / "study.png")[:4] == b"\x89PNG"
+
+
+def test_the_page_draws_the_marks_of_the_figure(study):
+    view = recompute_views.recompute_view(study, layout.WIDTH, None)
+    panels = recompute_scene(view).panels
+    page = viz.recompute_explorer(study).view
+
+    def kept(mark):
+        return {
+            name: value for name, value in mark.items() if name not in ("x", "y", "text", "side")
+        }
+
+    def made(marks):
+        return [mark_as_json(mark, 5) for mark in marks]
+
+    for at, run in enumerate(page["runs"][:4], 1):
+        assert run["panel"]["marks"] == made(panels[at].marks)
+        assert (run["panel"]["x"]["high"], run["panel"]["y"]["high"]) == pytest.approx(
+            (view.events, view.top), rel=1e-4
+        )
+    drawn = [mark for mark in made(panels[-1].marks) if mark["kind"] != "Text"]
+    points = [run["point"] for run in page["runs"] if run["point"]]
+    assert drawn[: len(page["theory"]["marks"])] == page["theory"]["marks"]
+    assert [kept(mark) for mark in drawn[-len(points) :]] == [kept(mark) for mark in points]
+    assert len(drawn) == len(page["theory"]["marks"]) + len(points)
+    samples = [role["marks"][0]["fills"][0]["color"] for role in page["roles"]]
+    assert samples == [theme.MEMORY[role].color for role in view.roles]
 
 
 def test_a_study_without_timelines_is_not_explored():

@@ -321,10 +321,11 @@ Mark = Line | Points | Text | Rule | Area | Band | Bars | Boxes | Region | Arrow
 _ELSEWHERE = ("hover", "tips", "data", "group")  # fields of plotly alone
 
 
-def mark_as_json(mark: Mark) -> dict[str, Any]:
+def mark_as_json(mark: Mark, digits: int | None = None) -> dict[str, Any]:
     """Return a mark as data of JSON, as the canvas of a page reads it.
 
-    The kind is the name of the class; what is not finite is None, and grids are flat, row by row.
+    The kind is the name of the class; what is not finite is None, grids are flat, row by row, and
+    numbers are rounded to these significant digits, by default not at all.
 
     Examples
     --------
@@ -334,21 +335,37 @@ def mark_as_json(mark: Mark) -> dict[str, Any]:
     [0.0, None]
     """
     named = {one.name: getattr(mark, one.name) for one in fields(mark)}
-    found = {name: _plain(value) for name, value in named.items() if name not in _ELSEWHERE}
+    found = {name: _plain(value, digits) for name, value in named.items() if name not in _ELSEWHERE}
     return {"kind": type(mark).__name__, **found}
 
 
-def _plain(value: Any) -> Any:
-    if is_dataclass(value):
-        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
-    if isinstance(value, np.ndarray):
-        return [_plain(one) for one in value.ravel().tolist()]
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+def panel_as_json(panel: Panel, digits: int | None = None) -> dict[str, Any]:
+    """Return axes and marks of a panel as data of JSON.
+
+    Examples
+    --------
+    >>> panel_as_json(Panel(HIDDEN, HIDDEN, []))["marks"]
+    []
+    """
+    axes = {"x": _plain(panel.x, digits), "y": _plain(panel.y, digits)}
+    return axes | {"marks": [mark_as_json(mark, digits) for mark in panel.marks]}
+
+
+def _plain(value: Any, digits: int | None) -> Any:
+    if type(value) is float and digits is None and math.isfinite(value):
+        return value  # most of all
     if isinstance(value, bool | str | None):
         return value
+    if isinstance(value, list | tuple):
+        return [_plain(one, digits) for one in value]
+    if isinstance(value, np.ndarray):
+        return [_plain(one, digits) for one in value.ravel().tolist()]
+    if is_dataclass(value):
+        return {one.name: _plain(getattr(value, one.name), digits) for one in fields(value)}
     number = float(value)
-    return number if math.isfinite(number) else None
+    if not math.isfinite(number):
+        return None
+    return number if digits is None else float(f"{number:.{digits}g}")
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from optlab.viz.graphs import labels, layering
 from optlab.viz.graphs.view import (
     NARROWEST,
     NODE_HEIGHT,
+    ROUND_ENDS,
     EdgeView,
     GraphView,
     NodeView,
@@ -71,10 +72,11 @@ def view_of(graph: Graph, *, grad: Any = None, most: int = 200) -> GraphView:
     with np.errstate(all="ignore"):  # values that are not finite are shown as such
         _add_backward_pass(graph, view, place, folded, grad)
     for node in nodes:
+        ends = ROUND_ENDS if node.kind == "leaf" else 0.0
         widest = max(
-            text_width(node.title, theme.FONT_HEADING) * 1.06,
+            text_width(node.title, theme.FONT_HEADING) * 1.06 + ends,
             text_width(node.line, theme.FONT_SMALL),
-            *(text_width(piece.short, theme.FONT_SMALL) for piece in node.pieces),
+            *(text_width(piece.short, theme.FONT_SMALL) + ends for piece in node.pieces),
         )
         node.width = float(np.ceil(min(_WIDEST, max(NARROWEST, widest + _PADDING))))
     placed = layering.place(

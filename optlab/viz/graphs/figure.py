@@ -5,19 +5,20 @@ It has no frames: plotly would morph the outlines, and plays frames when a page 
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Sequence
-from itertools import pairwise
+from dataclasses import dataclass
 from typing import Any
 
 import plotly.graph_objects as go
 
-from optlab.viz.backends.plotly.draw import page_options
-from optlab.viz.graphs.image import truncate
+from optlab.viz.backends.plotly.draw import page_options, traces_of
+from optlab.viz.backends.scene import Text
+from optlab.viz.graphs.marks import Versions, layers
 from optlab.viz.graphs.palette import PALETTE
-from optlab.viz.graphs.view import NODE_HEIGHT, EdgeView, GraphView, NodeView
+from optlab.viz.graphs.view import GraphView
 from optlab.viz.style import theme
+from optlab.viz.style.labels import escaped
 
 _MARGIN, _PAD, _TOP, _BOTTOM, _PANEL = 20.0, 6.0, 100.0, 84.0, 350.0
 _PANEL_LETTERS = 46
@@ -40,12 +41,23 @@ def figure(view: GraphView, stage: int) -> go.Figure:
     width = inside + panel + 2 * _MARGIN
     tall = max(view.height, 460.0 if view.last else 0.0)
     bottom = _BOTTOM if view.last else _MARGIN
-    still = _static_traces(view, inside)
+    left = (inside - view.width) / 2
     note = textwrap.wrap(view.problem or _legend_text(view), int(width / 6.4))
-    said = [_escape(line) for line in note]
+    said = [escaped(line) for line in note]
     top = _TOP + 21.0 * (len(said) - 1)
+    traces: list[dict[str, Any]] = []
+    places: list[int] = []  # of the traces that stages change
+    found, beside = _layers(view), inside - left + 24
+    for layer in found:
+        traces += layer.still
+        places += range(len(traces), len(traces) + len(layer.looks))
+        traces += layer.at(stage)
+    traces.append(_hover(view))
+    if view.last:
+        places.append(len(traces))
+        traces.append(_panel(view, beside, stage))
     drawn = go.Figure(
-        data=still + _stage_traces(view, inside, stage) + _labels(view, _left_margin(view, inside)),
+        data=traces,
         layout={
             "template": "none",
             **page_options(round(width), round(tall + top + bottom)),
@@ -57,8 +69,8 @@ def figure(view: GraphView, stage: int) -> go.Figure:
                 "pad": 0,
             },
             "title": {
-                "text": f"<b>{_escape(view.title)}</b><br><span style='font-size:"
-                f"{theme.FONT_TEXT}px;color:{theme.QUIET}'>{_escape(view.headline)}<br>{'<br>'.join(said)}</span>",
+                "text": f"<b>{escaped(view.title)}</b><br><span style='font-size:"
+                f"{theme.FONT_TEXT}px;color:{theme.QUIET}'>{escaped(view.headline)}<br>{'<br>'.join(said)}</span>",
                 "font": {"size": theme.FONT_TITLE},
                 "x": _MARGIN / width,
                 "xanchor": "left",
@@ -67,12 +79,16 @@ def figure(view: GraphView, stage: int) -> go.Figure:
             },
             "showlegend": False,
             "hovermode": "closest",
-            "xaxis": {"visible": False, "range": [-_PAD, inside + panel + _PAD]},
+            "xaxis": {"visible": False, "range": [-_PAD - left, inside - left + panel + _PAD]},
             "yaxis": {"visible": False, "range": [tall + _PAD, -_PAD], "scaleanchor": "x"},
         },
     )
     if view.last:
-        drawn.update_layout(sliders=[_slider(view, inside, stage, len(still))])
+        moving = [
+            [*(trace for layer in found for trace in layer.at(at)), _panel(view, beside, at)]
+            for at in range(len(view.stages))
+        ]
+        drawn.update_layout(sliders=[_slider(view, stage, moving, places)])
     return drawn
 
 
@@ -86,199 +102,63 @@ def _legend_text(view: GraphView) -> str:
     return said
 
 
-def _escape(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+_NOTHING: dict[str, Any] = {"x": [None], "y": [None], "text": None}
 
 
-def _outline(node: NodeView, left: float) -> tuple[list[Any], list[Any]]:
-    """Return the outline of a node: round for a leaf, square for data, rounded for an operation."""
-    w, h = node.width / 2, NODE_HEIGHT / 2
-    radius, points = _CORNERS.get(node.kind, (8.0, 3))
-    xs, ys = [], []
-    for corner, (right, down) in enumerate(((1, -1), (1, 1), (-1, 1), (-1, -1))):
-        for turn in range(points):
-            angle = math.pi / 2 * (corner - 1 + (turn / (points - 1) if points > 1 else 0.5))
-            xs.append(round(node.x + left + right * (w - radius) + radius * math.cos(angle), 1))
-            ys.append(round(node.y + down * (h - radius) + radius * math.sin(angle), 1))
-    return [*xs, xs[0]], [*ys, ys[0]]
+@dataclass(frozen=True)
+class _Layer:
+    """A layer of a graph: still traces, the looks of others, and these in each stage by look."""
+
+    still: list[dict[str, Any]]
+    looks: dict[str, dict[str, Any]]
+    changed: list[dict[str, dict[str, Any]]]
+
+    def at(self, stage: int) -> list[dict[str, Any]]:
+        """Return the traces of a stage: always the same number, in the same order."""
+        found = self.changed[stage]
+        return [found.get(look) or trace | _NOTHING for look, trace in self.looks.items()]
 
 
-_CORNERS = {"leaf": (NODE_HEIGHT / 2, 7), "data": (0.0, 1)}
-
-
-def _boxes(
-    nodes: Sequence[NodeView], left: float, face: str, edge: str, **line: Any
-) -> dict[str, Any]:
-    """Return one trace for all nodes of one look."""
-    xs: list[Any] = []
-    ys: list[Any] = []
-    for node in nodes:
-        x, y = _outline(node, left)
-        xs += [*x, None]
-        ys += [*y, None]
-    return {
-        "type": "scatter",
-        "x": xs or [None],
-        "y": ys or [None],
-        "mode": "lines",
-        "fill": "toself",
-        "fillcolor": PALETTE[theme.scheme()][face],
-        "line": {"color": PALETTE[theme.scheme()][edge], "width": 1.3, **line},
-        "hoverinfo": "skip",
-    }
-
-
-_CURVE = tuple(i / 7 for i in range(8))
-
-
-def _lines(edges: Sequence[EdgeView], left: float, color: str, width: float) -> dict[str, Any]:
-    """Return one trace for all edges of one look."""
-    xs: list[Any] = []
-    ys: list[Any] = []
-    for edge in edges:
-        points = edge.points
-        for (x, y), (u, v) in pairwise(points):
-            for t in _CURVE if x != u else (0.0, 1.0):
-                turn = t * t * (3 - 2 * t)
-                xs.append(round(x + (u - x) * turn + left, 1))
-                ys.append(round(y + (v - y) * t, 1))
-        xs.append(None)
-        ys.append(None)
-    return {
-        "type": "scatter",
-        "x": xs or [None],
-        "y": ys or [None],
-        "mode": "lines",
-        "hoverinfo": "skip",
-        "line": {"color": PALETTE[theme.scheme()][color], "width": width},
-    }
-
-
-def _text(
-    nodes: Sequence[NodeView], left: float, down: list[float], texts: list[str], **font: Any
-) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "x": [node.x + left for node in nodes],
-        "y": [node.y + shift for node, shift in zip(nodes, down, strict=True)],
-        "mode": "text",
-        "text": texts,
-        "textposition": "middle center",
-        "textfont": font,
-        "hoverinfo": "skip",
-    }
-
-
-def _left_margin(view: GraphView, inside: float) -> float:
-    return (inside - view.width) / 2
-
-
-def _static_traces(view: GraphView, inside: float) -> list[dict[str, Any]]:
-    """Return the traces that no stage changes: edges, and boxes below those with colors."""
-    left = _left_margin(view, inside)
-    kinds = {kind: [node for node in view.nodes if node.kind == kind] for kind in _LOOKS}
-    return [
-        _lines(view.edges, left, "contour", 1.3),
-        *(_boxes(kinds[kind], left, *_LOOKS[kind][:2], **_LOOKS[kind][2]) for kind in _LOOKS),
-    ]
-
-
-def _labels(view: GraphView, left: float) -> list[dict[str, Any]]:
-    """Return the traces of names, values and hover texts."""
-    titles = [f"<b>{_escape(truncate(n.title, n.width - 12, 7.1))}</b>" for n in view.nodes]
-    lines = [_escape(truncate(n.line, n.width - 10, 5.9)) for n in view.nodes]
-    up = [0.0 if any(piece.short for piece in node.pieces) else 7.0 for node in view.nodes]
-    return [
-        _text(
-            view.nodes,
-            left,
-            [-15 + y for y in up],
-            titles,
-            size=theme.FONT_HEADING,
-            color=theme.INK,
-        ),
-        _text(
-            view.nodes, left, [1 + y for y in up], lines, size=theme.FONT_SMALL, color=theme.QUIET
-        ),
-        _hover(view, left),
-    ]
-
-
-_LOOKS: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "operation": ("paper", "frame", {}),
-    "leaf": ("leaf-tint", "leaf", {}),
-    "data": ("paper", "contour", {"dash": "2px,3px"}),
-    "rest": ("rule", "frame", {}),
-}
-
-
-def _stage_traces(view: GraphView, inside: float, stage: int) -> list[dict[str, Any]]:
-    """Return the traces that a stage changes: always the same number, in the same order."""
-    left = _left_margin(view, inside)
-    states = [node.state(stage) for node in view.nodes]
-
-    def in_state(state: str, leaf: bool | None = None) -> list[NodeView]:
-        return [
-            node
-            for node, its in zip(view.nodes, states, strict=True)
-            if its == state and leaf in (None, node.kind == "leaf")
-        ]
-
+def _layers(view: GraphView) -> list[_Layer]:
+    """Return the layers of a graph, each with its traces that no stage changes and the others."""
     trail = len(view.nodes) * len(view.stages) <= _MOST_TRAIL
-    passed = [e for e in view.edges if trail and e.stage is not None and e.stage < stage]
-    now = [edge for edge in view.edges if edge.stage is not None and edge.stage == stage]
-    pieces = [node.piece(stage) for node in view.nodes]
-    gradients = [
-        f"<b>{truncate(_escape(piece.short), node.width - 8, 5.9)}</b>"
-        if piece and piece.short
-        else "\N{NO-BREAK SPACE}"  # plotly drops points with empty text
-        for node, piece in zip(view.nodes, pieces, strict=True)
-    ]
-    ink, small = theme.INK, theme.FONT_SMALL
-    found = [
-        _lines(passed, left, "gradient-soft", 1.3),
-        _lines(now, left, "gradient", 2.6),
-        _boxes(in_state("part"), left, "leaf-tint", "gradient", dash="5px,3px"),
-        _boxes(in_state("arrived", leaf=True), left, "leaf-tint", "gradient"),
-        _boxes(in_state("arrived", leaf=False), left, "paper", "gradient"),
-        _boxes(in_state("passed") if trail else [], left, "paper", "gradient-soft"),
-        _boxes(in_state("current"), left, "gradient-tint", "gradient", width=3),
-        _text(
-            view.nodes,
-            left,
-            [16.0] * len(view.nodes),
-            gradients,
-            size=small,
-            color=PALETTE[theme.scheme()]["gradient"],
-        ),
-    ]
-    if view.last:
-        found.append(
-            {
-                "type": "scatter",
-                "x": [inside + 24],
-                "y": [0],
-                "mode": "text",
-                "text": [panel_text(view, stage)],
-                "textposition": "bottom right",
-                "hoverinfo": "skip",
-                "cliponaxis": False,
-                "textfont": {"size": theme.FONT_TEXT, "color": ink},
-            }
-        )
+    found = []
+    for layer in layers(view, trail=trail):
+        staying = [one for one in layer if _stays(one)]
+        still = traces_of([mark for one in staying for mark in one.first])
+        changed = []
+        for at in range(len(view.stages)):
+            moving = [one for one in layer if not (_stays(one) and one.at(at) is one.first)]
+            changed.append(traces_of([mark for one in moving for mark in one.at(at)]))
+        looks = {look: trace for traces in changed for look, trace in traces.items()}
+        found.append(_Layer(list(still.values()), looks, changed))
     return found
 
 
-def _hover(view: GraphView, left: float) -> dict[str, Any]:
+def _stays(one: Versions) -> bool:
+    """Whether what is drawn at first stays below what replaces it: all but texts."""
+    return len(one.found) == 1 or not any(isinstance(mark, Text) for mark in one.first)
+
+
+def _panel(view: GraphView, x: float, stage: int) -> dict[str, Any]:
+    """Return the text beside the graph."""
+    return {
+        "type": "scatter", "x": [x], "y": [0], "mode": "text", "text": [panel_text(view, stage)],
+        "textposition": "bottom right", "hoverinfo": "skip", "cliponaxis": False,
+        "textfont": {"size": theme.FONT_TEXT, "color": theme.INK},
+    }  # fmt: skip
+
+
+def _hover(view: GraphView) -> dict[str, Any]:
     """Return an invisible point in each node with its hover text."""
     texts = []
     for node in view.nodes:
-        lines = [f"<b>{_escape(node.title)}</b>, {node.what}"]
-        lines += [f"{label}: {'; '.join(_escape(text).splitlines())}" for label, text in node.facts]
+        lines = [f"<b>{escaped(node.title)}</b>, {node.what}"]
+        lines += [f"{label}: {'; '.join(escaped(text).splitlines())}" for label, text in node.facts]
         texts.append("<br>".join("<br>".join(textwrap.wrap(line, 70)) for line in lines))
     return {
         "type": "scatter",
-        "x": [node.x + left for node in view.nodes],
+        "x": [node.x for node in view.nodes],
         "y": [node.y for node in view.nodes],
         "mode": "markers",
         "marker": {"size": 36, "opacity": 0},
@@ -300,7 +180,7 @@ def panel_text(view: GraphView, stage: int) -> str:
         drawn = [(view.nodes[at].title, view.nodes[at].piece(stage)) for at in turn]
         leaves = view.leaves or [(title, piece.full if piece else "") for title, piece in drawn]
         for title, gradient in leaves[:8]:
-            parts += ["", f"<b>{_escape(title)}</b>", *_wrapped(gradient, "gradient")]
+            parts += ["", f"<b>{escaped(title)}</b>", *_wrapped(gradient, "gradient")]
         if len(leaves) > 8:
             parts += ["", f"and {len(leaves) - 8:,} more"]
         return "<br>".join(parts)
@@ -311,13 +191,13 @@ def panel_text(view: GraphView, stage: int) -> str:
     for rule in node.rules[:4]:
         target = view.nodes[rule.target].title
         to = rule.to if target == rule.to else f"{rule.to}: {target}"
-        parts += ["", f"<b>sends to {_escape(to)}</b>", *_wrapped(rule.code, mono=True)]
+        parts += ["", f"<b>sends to {escaped(to)}</b>", *_wrapped(rule.code, mono=True)]
         parts += _wrapped(rule.sent, "gradient")
     return "<br>".join(parts)
 
 
 def _heading(text: str) -> str:
-    return f"<span style='font-size:{theme.FONT_HEADING + 1}px'><b>{_escape(text)}</b></span>"
+    return f"<span style='font-size:{theme.FONT_HEADING + 1}px'><b>{escaped(text)}</b></span>"
 
 
 def _wrapped(text: str, color: str = "ink", mono: bool = False) -> list[str]:
@@ -330,21 +210,22 @@ def _wrapped(text: str, color: str = "ink", mono: bool = False) -> list[str]:
     if len(lines) > 8:
         lines = [*lines[:7], "…"]
     style = f"color:{PALETTE[theme.scheme()][color]}" + (f";font-family:{_MONO}" if mono else "")
-    safe = [_escape(line).replace("  ", chr(160) * 2) for line in lines]
+    safe = [escaped(line).replace("  ", chr(160) * 2) for line in lines]
     return [f"<span style='{style}'>{line}</span>" for line in safe]
 
 
-def _slider(view: GraphView, inside: float, stage: int, first: int) -> dict[str, Any]:
+def _slider(
+    view: GraphView, stage: int, moving: Sequence[list[dict[str, Any]]], places: list[int]
+) -> dict[str, Any]:
     """Return the slider; each step contains the traces of its stage, so it needs no kernel."""
     steps = []
     for at, text in enumerate(view.stages):
-        moving = _stage_traces(view, inside, at)
-        changed = {name: [trace.get(name) for trace in moving] for name in ("x", "y", "text")}
+        changed = {name: [trace.get(name) for trace in moving[at]] for name in ("x", "y", "text")}
         steps.append(
             {
-                "label": f"{at} / {view.last}  {_escape(text)}",
+                "label": f"{at} / {view.last}  {escaped(text)}",
                 "method": "restyle",
-                "args": [changed, [first + place for place in range(len(moving))]],
+                "args": [changed, places],
             }
         )
     return {
@@ -358,7 +239,7 @@ def _slider(view: GraphView, inside: float, stage: int, first: int) -> dict[str,
         "ticklen": 0,
         "minorticklen": 0,
         "bgcolor": theme.RULE,
-        "bordercolor": theme.FRAME,
+        "bordercolor": theme.QUIET,
         "currentvalue": {
             "prefix": "",
             "xanchor": "left",

@@ -13,6 +13,8 @@ from optlab.viz.graphs.layering import Point
 
 NODE_HEIGHT = 56.0
 NARROWEST = 88.0
+ROUND_ENDS = 16.0
+"""Pixels that the round ends of a leaf take from its upper and lower line of text."""
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from optlab.viz.backends.scene import (
     Text,
     end_marker,
 )
-from optlab.viz.memory_study.tradeoff import clipped
+from optlab.viz.memory_study.tradeoff import CurveLabel, Point, clipped
 from optlab.viz.memory_study.view import (
     BESIDE,
     PLOT,
@@ -77,7 +78,9 @@ def recompute(study: Any, *, width: int = WIDTH, height: int | None = None) -> g
 def recompute_scene(view: RecomputeView) -> Scene:
     """Return the scene of a memory study."""
     panels = [_names(view)]
-    panels += [_timeline(view, line, at) for at, line in enumerate(view.timelines, 1)]
+    for at, line in enumerate(view.timelines, 1):
+        first = view.page.panels[at].left == layout.LEFT
+        panels.append(timeline_panel(view, line, first=first, plain=at == 1))
     panels += [_bars(view, bars, at == 0) for at, bars in enumerate(view.bars)]
     panels.append(_tradeoff(view))
     legend = {role: (NAMES[role], theme.MEMORY[role]) for role in view.roles}
@@ -99,8 +102,35 @@ def _names(view: RecomputeView) -> Panel:
     )  # fmt: skip
 
 
-def _timeline(view: RecomputeView, line: Timeline, at: int) -> Panel:
-    first = view.page.panels[at].left == layout.LEFT
+def timeline_panel(
+    view: RecomputeView, line: Timeline | None, *, first: bool = True, plain: bool = False
+) -> Panel:
+    """Return the memory of a run over its events; without one, the axes and the plain peak.
+
+    Parameters
+    ----------
+    view : RecomputeView
+    line : Timeline or None
+    first : bool
+        Whether it is the first of a row, whose axes have names and numbers.
+    plain : bool
+        Whether it is the plain run itself.
+    """
+    marks: list[Mark] = [] if line is None else _bands(line)
+    if not plain:
+        marks.append(Rule("y", view.plain_peak, Pen(theme.QUIET, 1, (2, 3))))
+    if line is not None:
+        shift, across_peak = BESIDE[line.side]
+        marks += peak_marks(line.peak, line.said, shift, across_peak)  # type: ignore[arg-type]
+    texts = view.tick_texts if first else [str(tick) for tick in view.ticks]
+    return Panel(
+        Axis(0.0, view.events, ticks=[*zip(map(float, view.ticks), texts, strict=True)]),
+        Axis(0.0, view.top, name="MiB" if first else "", count=4, numbers=first, grid=True),
+        marks, "" if line is None else line.name, frame="none",
+    )  # fmt: skip
+
+
+def _bands(line: Timeline) -> list[Mark]:
     across = np.repeat(line.edges, 2)[1:-1]
     marks: list[Mark] = [
         Area(across, np.repeat(low, 2), np.repeat(high, 2), theme.MEMORY[role], role)
@@ -108,16 +138,7 @@ def _timeline(view: RecomputeView, line: Timeline, at: int) -> Panel:
     ]
     middles = (line.edges[:-1] + line.edges[1:]) / 2
     marks.append(Points(middles, line.bands[-1][2], None, "%{text}", tips=line.tips))
-    if at > 1:
-        marks.append(Rule("y", view.plain_peak, Pen(theme.QUIET, 1, (2, 3))))
-    shift, across_peak = BESIDE[line.side]
-    marks += peak_marks(line.peak, line.said, shift, across_peak)  # type: ignore[arg-type]
-    texts = view.tick_texts if first else [str(tick) for tick in view.ticks]
-    return Panel(
-        Axis(0.0, view.events, ticks=[*zip(map(float, view.ticks), texts, strict=True)]),
-        Axis(0.0, view.top, name="MiB" if first else "", count=4, numbers=first, grid=True),
-        marks, line.name, frame="none",
-    )  # fmt: skip
+    return marks
 
 
 def _bars(view: RecomputeView, bars: BarsView, first: bool) -> Panel:
@@ -147,6 +168,17 @@ def _bars(view: RecomputeView, bars: BarsView, first: bool) -> Panel:
 
 
 def _tradeoff(view: RecomputeView) -> Panel:
+    panel = theory_panel(view)
+    marks = [
+        *panel.marks,
+        *(curve_label(curve.label) for curve in view.curves if curve.label is not None),
+        *(point_mark(point) for point in view.points),
+    ]
+    return replace(panel, marks=marks, heading=PLOT, note=view.plot_note)
+
+
+def theory_panel(view: RecomputeView) -> Panel:
+    """Return the axes of memory against time, the theoretical curves, and the front of the runs."""
     box = view.box
     marks: list[Mark] = []
     for curve in view.curves:
@@ -155,24 +187,24 @@ def _tradeoff(view: RecomputeView) -> Panel:
         tips = [tip for tip, there in zip(curve.tips, seen, strict=True) if there]
         dot = Marker("circle", 4, theme.CONTOUR)
         marks.append(Points(curve.x[seen], curve.y[seen], dot, "%{text}", tips=tips))
-        if curve.label is not None:
-            at = curve.label
-            marks.append(
-                Text(
-                    at.x, at.y, at.text, theme.QUIET, theme.FONT_SMALL, shift=(0, at.above),
-                    across=at.anchor,  # type: ignore[arg-type]
-                )
-            )  # fmt: skip
     marks.append(Line(*view.front, Pen(theme.INK, 1.2), stepped=True))
-    marks += [
-        Points(
-            [point.x], [point.y], end_marker(point.style), point.tip, clip=False, text=point.name,
-            side=point.position, ink=point.style.color,
-        )
-        for point in view.points
-    ]  # fmt: skip
     return Panel(
         Axis(box.x_low, box.x_high, count=5, suffix="%", grid=True, zero=True),
-        Axis(box.y_low, box.y_high, name="MiB", grid=True),
-        marks, PLOT, view.plot_note, frame="none",
+        Axis(box.y_low, box.y_high, name="MiB", grid=True), marks, frame="none",
+    )  # fmt: skip
+
+
+def curve_label(at: CurveLabel) -> Mark:
+    """Return the name of a theoretical curve."""
+    return Text(
+        at.x, at.y, at.text, theme.QUIET, theme.FONT_SMALL, shift=(0, at.above),
+        across=at.anchor,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def point_mark(point: Point) -> Points:
+    """Return a run in the plot of memory against time, with its name beside it."""
+    return Points(
+        [point.x], [point.y], end_marker(point.style), point.tip, clip=False, text=point.name,
+        side=point.position, ink=point.style.color,
     )  # fmt: skip

@@ -184,6 +184,15 @@ def points_of(
     at = {row.name: (beyond(study, row.seconds), row.peak / MIB) for row in rows}
     for place in at.values():
         placer.mark(pixels(*place), theme.END_SIZE / 2)
+
+    def named(row: Any) -> tuple[Any, str, float, float]:
+        return pixels(*at[row.name]), row.name, theme.FONT_TEXT, theme.END_SIZE / 2 + 2
+
+    # The one with the fewest places to go to is placed first.
+    chosen = {
+        row.name: placer.place(*named(row))
+        for row in sorted(rows, key=lambda row: placer.free_sides(*named(row)))
+    }
     found = []
     for row in rows:
         place = at[row.name]
@@ -191,6 +200,5 @@ def points_of(
             f"<b>{row.name}</b><br>peak {format_bytes(row.peak)}, {time_of(study, row)}"
             f"<br>{row.recomputed_operations:,} operations run again"
         )
-        position = placer.place(pixels(*place), row.name, theme.FONT_TEXT, theme.END_SIZE / 2 + 2)
-        found.append(Point(row.name, styles[row.name], *place, tip, position))
+        found.append(Point(row.name, styles[row.name], *place, tip, chosen[row.name]))
     return tuple(found)

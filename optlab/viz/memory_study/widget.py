@@ -10,17 +10,25 @@ import traitlets
 from optlab.backend.memory.sizes import in_words
 from optlab.lab.memory_studies.result import HEADS
 from optlab.viz import browser
+from optlab.viz.backends.scene import Boxes, Mark, mark_as_json, panel_as_json
 from optlab.viz.browser.cell_runs import close_earlier
 from optlab.viz.browser.live import LiveWidget
+from optlab.viz.memory_study.figure import (
+    curve_label,
+    point_mark,
+    theory_panel,
+    timeline_panel,
+)
 from optlab.viz.memory_study.image import recompute_png
-from optlab.viz.memory_study.tradeoff import clipped
 from optlab.viz.memory_study.view import RecomputeView, Timeline, recompute_view
-from optlab.viz.memory_timeline.view import MIB, NAMES, in_layers
+from optlab.viz.memory_timeline.view import NAMES, in_layers
 from optlab.viz.style import layout, theme
 from optlab.viz.style.text import format_bytes
+from optlab.viz.style.theme import Area as Fill
 
 _APP = browser.App("optlab-recompute", Path(__file__).parent / "static" / "recompute.js")
 _SHARES = 7
+_DIGITS = 5  # of the numbers in a page
 
 
 class RecomputeExplorer(LiveWidget):
@@ -188,62 +196,50 @@ def _why_missing(row: Any) -> str:
 
 
 def view_of(study: Any, view: RecomputeView) -> dict[str, Any]:
-    """Return everything that the browser draws, as plain numbers and text."""
+    """Return everything that the browser draws: marks, numbers and text."""
     lines = {line.name: line for line in view.timelines}
     points = {point.name: point for point in view.points}
     runs = []
-    for (name, style), row, texts in zip(view.runs, study.rows, study.texts(), strict=True):
+    for (name, _), row, texts in zip(view.runs, study.rows, study.texts(), strict=True):
         point, line = points.get(name), lines.get(name)
+        panel = timeline_panel(view, line, plain=row is study.plain)
         runs.append(
             {
                 "name": name,
-                "kind": row.way.kind,
-                "color": {"light": style.color, "dark": theme.dark(style.color)},
-                "marker": style.marker,
                 "said": summary_of(study, row),
                 "instead": _why_missing(row).split(":")[0] if not row.ran else "",
                 "texts": list(texts),
-                "point": None if point is None else [point.x, point.y],
+                "point": None if point is None else mark_as_json(point_mark(point)),
+                "panel": panel_as_json(panel, _DIGITS),
                 "line": None if line is None else _line(row, line),
             }
         )
-    bounds = []
-    for curve in view.curves:
-        x, y = clipped(curve, view.box)
-        path = [[_rounded(a), _rounded(b)] for a, b in zip(x, y, strict=True)]
-        label = curve.label
-        bounds.append(
-            {
-                "name": curve.name,
-                "dash": list(curve.dash),
-                "points": path,
-                "label": None if label is None else [label.x, label.y, label.anchor, label.above],
-            }
-        )
-    front = [[_rounded(a), _rounded(b)] for a, b in zip(*view.front, strict=True)]
     return {
         "title": view.title,
         "headline": view.headline,
         "note": " ".join(view.page.note),
         "heads": [head or "run" for head in HEADS],
         "roles": [
-            [role, NAMES[role], theme.MEMORY[role].color, theme.MEMORY[role].pattern]
+            {"text": NAMES[role], "marks": [_as_json(_square(theme.MEMORY[role]))]}
             for role in view.roles
         ],
-        "events": view.events,
-        "top": view.top,
-        "plain": view.plain_peak,
-        "box": [view.box.x_low, view.box.x_high, view.box.y_low, view.box.y_high],
-        "bounds": bounds,
-        "front": front,
+        "theory": panel_as_json(theory_panel(view), _DIGITS),
+        "labels": [
+            _as_json(curve_label(curve.label)) for curve in view.curves if curve.label is not None
+        ],
         "runs": runs,
-        "palette": {"light": theme.LIGHT, "dark": theme.DARK},
+        "palette": theme.palettes(),
+        "made": theme.scheme(),
     }
 
 
-def _rounded(value: float) -> float | None:
-    """Round to five significant digits, to save bytes; return None for NaN, a gap in a curve."""
-    return None if value != value else float(f"{value:.5g}")
+def _as_json(mark: Mark) -> dict[str, Any]:
+    return mark_as_json(mark, _DIGITS)
+
+
+def _square(fill: Fill) -> Mark:
+    """Return the sample of a role in the legend."""
+    return Boxes([0.0], [14.0], [13.0], [1.0], [fill])
 
 
 def _line(row: Any, line: Timeline) -> dict[str, Any]:
@@ -252,7 +248,7 @@ def _line(row: Any, line: Timeline) -> dict[str, Any]:
     new = [held for held in trace.by_operation() if held.phase]
     total = max(1, sum(held.nbytes for held in new))
     shares = [
-        [text, format_bytes(held.nbytes), held.nbytes / total, held.role]
+        [text, format_bytes(held.nbytes), held.nbytes / total, theme.MEMORY[held.role].color]
         for text, held in zip(in_layers(new[:_SHARES]), new, strict=False)
     ]
     rest = sum(held.nbytes for held in new[_SHARES:])
@@ -263,10 +259,7 @@ def _line(row: Any, line: Timeline) -> dict[str, Any]:
     where = trace.operation[at] + (f" ({phase})" if phase else "")
     return {
         "edges": [int(edge) for edge in line.edges],
-        "bands": {role: [_rounded(v) for v in high - low] for role, low, high in line.bands},
         "tips": [tip.replace("<b>", "").replace("</b>", "").split("<br>") for tip in line.tips],
-        "peak": [line.peak[0], _rounded(line.peak[1])],
-        "peakText": f"arrays: {format_bytes(line.peak[1] * MIB)}, in {where}",
         "where": f"{where}{f' of {layer}' if layer else ''}",
         "shares": shares,
     }

@@ -28,7 +28,7 @@ ROW = 30
 """Pixels of a row of the peak's composition: its text, and under it a bar and the bytes."""
 WIDTH = 850
 """Default width of a figure: it fits into a notebook beside the file browser."""
-_BYTES_WIDTH = 92  # pixels of the bytes beside a bar
+_BYTES_WIDTH = 108  # pixels of the bytes beside a bar
 _ABOVE = 44.0  # pixels above the peak, for its label and the names of the phases
 
 NAMES = {

@@ -274,25 +274,27 @@ class LabelPlacer:
             As in plotly's ``textposition``. None if the label would cover another one or leave the
             panel: better no label than an unreadable one, since the legend has the name.
         """
-        width, height = text_extent(text, size)
-        x, y = point
-        best: tuple[float, str, Box] | None = None
-        for name, right, up in _POSITIONS:
-            middle_x = x + right * (radius + width / 2)
-            middle_y = y + up * (radius + height / 2)
-            box = Box(
-                middle_x - width / 2,
-                middle_x + width / 2,
-                middle_y - height / 2,
-                middle_y + height / 2,
-            )
-            cost = self.cost(box)
-            if best is None or cost < best[0]:
-                best = cost, name, box
-        if best is None or best[0] >= 1e4:
+        sides = _sides(point, text, size, radius)
+        costs = {name: self.cost(box) for name, box in sides.items()}
+        name = min(costs, key=costs.__getitem__)
+        if costs[name] >= 1e4:
             return None
-        self.taken.append(best[2])
-        return best[1]
+        self.taken.append(sides[name])
+        return name
+
+    def free_sides(self, point: tuple[float, float], text: str, size: float, radius: float) -> int:
+        """Count the sides of `point` on which `text` covers nothing."""
+        return sum(self.cost(box) == 0 for box in _sides(point, text, size, radius).values())
+
+
+def _sides(point: tuple[float, float], text: str, size: float, radius: float) -> dict[str, Box]:
+    """Return the boxes of a label on each side of a point, the best side first."""
+    width, height = text_extent(text, size)
+    found = {}
+    for name, right, up in _POSITIONS:
+        x, y = point[0] + right * (radius + width / 2), point[1] + up * (radius + height / 2)
+        found[name] = Box(x - width / 2, x + width / 2, y - height / 2, y + height / 2)
+    return found
 
 
 def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:

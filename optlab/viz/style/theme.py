@@ -158,7 +158,7 @@ class Area:
     pattern : str
         Hatching for readers who see no hues: a name that plotly and matplotlib share, or "".
     ink : str
-        The color of the hatching; "" for a pale one of the page.
+        The color of the hatching; "" for `HATCHING`.
     """
 
     color: str
@@ -166,6 +166,8 @@ class Area:
     ink: str = ""
 
 
+HATCHING: Final = (INK, 0.35)
+"""Color and opacity of hatchings: dark on every page, as roles have one color on all."""
 MEMORY: Final = {
     "parameter": Area("#0072b2", ""),
     "slot": Area("#56b4e9", ""),
@@ -220,6 +222,23 @@ def light(color: str) -> str:
     ('#005f9e', '#005f9e')
     """
     return color if color in _COLORS else _COLORS[_DARK_COLORS.index(color)]
+
+
+def palettes() -> dict[str, dict[str, str]]:
+    """Return all colors that a light and a dark page have, by name.
+
+    A page in a browser replaces those of one by those of the other.
+
+    Examples
+    --------
+    >>> palettes()["light"]["paper"], palettes()["dark"]["color-0"]
+    ('#ffffff', '#6bb6f0')
+    """
+    both = (("light", LIGHT, _COLORS), ("dark", DARK, _DARK_COLORS))
+    return {
+        name: own | {f"color-{at}": color for at, color in enumerate(hues)}
+        for name, own, hues in both
+    }
 
 
 def colors() -> tuple[str, ...]:

@@ -251,7 +251,7 @@ def _marker(marker: Marker) -> dict[str, Any]:
 
 
 def _fill(fill: Fill, edge: Pen | None = None) -> dict[str, Any]:
-    ink: Any = fill.ink or (theme.INK, 0.35)
+    ink: Any = fill.ink or theme.HATCHING
     look: dict[str, Any] = {"facecolor": fill.color, "linewidth": 0, "edgecolor": ink}
     if edge is not None:
         look |= {"edgecolor": edge.color, "linewidth": edge.width * PIXEL}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import singledispatch
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from optlab.viz.backends.scene import (
+    HIDDEN,
     Area,
     Arrow,
     Axis,
@@ -49,6 +51,8 @@ FONT = ", ".join((*theme.FONT_FAMILIES, "sans-serif"))
 """The font of all figures."""
 
 _AROUND = ((1, 0), (-1, 0), (0, 1), (0, -1), (0, 0))
+_PLACES = ("x", "y", "text")  # what differs among marks of one look
+_ANYWHERE = Panel(HIDDEN, HIDDEN, [])
 _BLANK = "\u00a0"  # plotly strips plain spaces
 _BLANK_WIDTH = 0.28  # relative to the size of the font
 
@@ -351,17 +355,9 @@ def _(mark: Points, panel: Panel) -> list[tuple[str, dict[str, Any]]]:
 
 @_drawn.register
 def _(mark: Text, panel: Panel) -> list[tuple[str, dict[str, Any]]]:
-    text = escaped(mark.text).replace("\n", "<br>")
-    text = f"<b>{text}</b>" if mark.bold else text
-    font = _font(mark.ink, mark.size, mark.halo)
     if mark.group:  # plotly hides traces with their group, not annotations
-        right = {"left": "right", "right": "left", "center": "center"}[mark.across]
-        down = {"top": "bottom", "bottom": "top", "middle": "middle"}[mark.up]
-        blanks = _BLANK * round(abs(mark.shift[0]) / (_BLANK_WIDTH * mark.size))
-        text = text + blanks if mark.across == "right" else blanks + text
-        points = Points([mark.x], [mark.y], None, group=mark.group, clip=False)
-        options = {"mode": "text", "text": [text], "textposition": f"{down} {right}"}
-        return [_scatter(points, textfont=font, opacity=mark.opacity, **options)]
+        return [_text_trace(mark)]
+    text, font = _written(mark), _font(mark.ink, mark.size, mark.halo)
     box = {"bgcolor": theme.with_opacity(theme.PAPER, mark.ground)} if mark.ground else {}
     return [(
         "annotations",
@@ -373,6 +369,50 @@ def _(mark: Text, panel: Panel) -> list[tuple[str, dict[str, Any]]]:
             "align": mark.across, "opacity": mark.opacity, **box,
         },
     )]  # fmt: skip
+
+
+def _written(mark: Text) -> str:
+    text = escaped(mark.text).replace("\n", "<br>")
+    return f"<b>{text}</b>" if mark.bold else text
+
+
+def _text_trace(mark: Text) -> tuple[str, dict[str, Any]]:
+    """Return a text as a trace."""
+    right = {"left": "right", "right": "left", "center": "center"}[mark.across]
+    down = {"top": "bottom", "bottom": "top", "middle": "middle"}[mark.up]
+    text, blanks = _written(mark), _BLANK * round(abs(mark.shift[0]) / (_BLANK_WIDTH * mark.size))
+    text = text + blanks if mark.across == "right" else blanks + text
+    points = Points([mark.x], [mark.y], None, group=mark.group, clip=False)
+    options = {"mode": "text", "text": [text], "textposition": f"{down} {right}"}
+    font = _font(mark.ink, mark.size, mark.halo)
+    return _scatter(points, textfont=font, opacity=mark.opacity, **options)
+
+
+def traces_of(marks: Sequence[Line | Region | Text]) -> dict[str, dict[str, Any]]:
+    """Return marks as traces, by their look: many marks of one look are one trace.
+
+    Places are rounded to hundredths.
+
+    Examples
+    --------
+    >>> pen = Pen("#000000")
+    >>> [trace] = traces_of([Line([0, 1], [0, 2], pen), Line([5, 6], [7, 8], pen)]).values()
+    >>> trace["x"]
+    [0.0, 1.0, None, 5.0, 6.0, None]
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for mark in marks:
+        is_text = isinstance(mark, Text)
+        [(_, trace)] = [_text_trace(mark)] if isinstance(mark, Text) else _drawn(mark, _ANYWHERE)
+        look = repr([(name, value) for name, value in trace.items() if name not in _PLACES])
+        one = found.setdefault(look, trace | {name: [] for name in _PLACES if name in trace})
+        for name in ("x", "y"):
+            rounded = np.asarray(trace[name], dtype=np.float64).round(2).tolist()
+            one[name] += [None if value != value else value for value in rounded]
+            one[name] += [] if is_text else [None]
+        if is_text:
+            one["text"] += trace["text"]
+    return found
 
 
 def _of_annotation(value: float, axis: Axis) -> float:
@@ -452,7 +492,7 @@ def _(mark: Arrow, panel: Panel) -> list[tuple[str, dict[str, Any]]]:
 def _pattern(fill: Fill) -> dict[str, Any]:
     return {
         "shape": fill.pattern,
-        "fgcolor": fill.ink or theme.with_opacity(theme.INK, 0.35),
+        "fgcolor": fill.ink or theme.with_opacity(*theme.HATCHING),
         "bgcolor": fill.color,
         "size": 7,
         "solidity": 0.18,

@@ -13,6 +13,7 @@ import { FONTS, markerOutline } from "./drawing.js";
 const FAR = 1e5; // pixels: what is farther away keeps its direction
 const HALO = 3.5; // pixels around letters, on both sides together
 const TILE = 8; // pixels between the lines of a hatching
+const HATCHING = "#1f232859"; // as theme.HATCHING in Python
 
 /** From data to pixels: along an axis a + b * value, of its logarithm on a log axis.
  * @typedef {{a: number, b: number, log: boolean}} Scale */
@@ -95,7 +96,7 @@ class Draw {
       pen.fill(rule);
     }
     if (!pattern) return;
-    const lines = ink || this.frame.ink || "#808080", key = `${pattern} ${lines}`;
+    const lines = ink || HATCHING, key = `${pattern} ${lines}`;
     const hatch = this.hatches.get(key) || hatching(pen, pattern, lines);
     this.hatches.set(key, hatch);
     pen.fillStyle = hatch;

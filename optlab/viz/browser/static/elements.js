@@ -1,11 +1,8 @@
-// HTML and SVG elements, and the controls shared by all widgets.
+// HTML elements, and the controls shared by all widgets.
 
 /** Names of classes with the prefix that keeps the style sheets of others away from them.
  * @param {string} names */
 export const classes = (names) => names.split(" ").filter(Boolean).map((name) => (/^(ol|optlab)-/.test(name) ? name : `ol-${name}`)).join(" ");
-
-const SVG = "http://www.w3.org/2000/svg";
-const SVG_TAGS = ["svg", "g", "rect", "text", "path", "marker", "defs", "title", "pattern", "line"];
 
 /** Create an element: make("button", {text, class, on: {click}, ...attributes}, ...children).
  *
@@ -15,7 +12,7 @@ const SVG_TAGS = ["svg", "g", "rect", "text", "path", "marker", "defs", "title",
  * @param {...any} children
  * @returns {any} */
 export function make(tag, options = {}, ...children) {
-  const element = SVG_TAGS.includes(tag) ? document.createElementNS(SVG, tag) : document.createElement(tag);
+  const element = document.createElement(tag);
   for (const [name, value] of Object.entries(options)) {
     if (name === "text") element.textContent = value;
     else if (name === "on") for (const [event, listener] of Object.entries(value)) element.addEventListener(event, listener);

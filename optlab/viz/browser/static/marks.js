@@ -27,7 +27,7 @@
 
 /** Where marks are drawn: a rectangle of the canvas in pixels, its axes, and the color of the paper, which
  * halos have.
- * @typedef {{left: number, top: number, width: number, height: number, x: Axis, y: Axis, paper: string, ink?: string}} Frame */
+ * @typedef {{left: number, top: number, width: number, height: number, x: Axis, y: Axis, paper: string}} Frame */
 
 /** @param {Numbers} x
  * @param {Numbers} y
@@ -84,3 +84,21 @@ export const boxesMark = (x0, y0, x1, y1, fill, opacity = 1) => ({ kind: "Boxes"
  * @param {string} paper
  * @returns {Frame} */
 export const pixelFrame = (width, height, paper) => ({ left: 0, top: 0, width, height, x: { low: 0, high: width }, y: { low: height, high: 0 }, paper });
+
+/** A copy of data in which colors of one palette are those of the same name in another.
+ * @template T
+ * @param {T} given
+ * @param {Record<string, string>} from
+ * @param {Record<string, string>} to
+ * @returns {T} */
+export function recolored(given, from, to) {
+  const other = new Map(Object.entries(from).map(([name, color]) => [color, to[name]]));
+  /** @param {any} one
+   * @returns {any} */
+  const copied = (one) => {
+    if (typeof one === "string") return other.get(one) ?? one;
+    if (Array.isArray(one)) return one.map(copied);
+    return one && typeof one === "object" ? Object.fromEntries(Object.entries(one).map(([name, value]) => [name, copied(value)])) : one;
+  };
+  return copied(given);
+}

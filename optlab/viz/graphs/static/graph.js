@@ -1,48 +1,57 @@
-// A graph of operations with the stages of its backward pass. Texts and positions come from Python;
-// this code draws them, and changes the stage and the selected node.
+// A graph of operations with the stages of its backward pass. Texts, positions and marks come from Python;
+// this code draws those of a stage, and changes the stage and the selected node.
 
+import { drawMarks } from "../../browser/static/canvas.js";
+import { clearCanvas, fitCanvas } from "../../browser/static/drawing.js";
 import { classes, fill, make, makeButton, put, showPlaying } from "../../browser/static/elements.js";
+import { recolored } from "../../browser/static/marks.js";
+import { drawSample, makeEntry, makeTarget } from "../../browser/static/pictures.js";
 import { Widget } from "../../browser/static/widget.js";
+
+/** @typedef {import("../../browser/static/marks.js").Mark} Mark */
+/** @typedef {{stage: number, short: string, full: string, complete: boolean}} Piece */
+/** @typedef {{to: string, target: number, code: string, sent: string}} RuleView */
+/** @typedef {{kind: string, title: string, line: string, what: string, facts: [string, string][], rules: RuleView[], turn: number | null, pieces: Piece[], width: number, x: number, y: number}} NodeView */
 
 const MARGIN = 14;
 const SMALLEST = 0.85; // below this scale text would be too small: the graph scrolls instead
-const SMALLEST_WHOLE = 0.6; // for a small graph, seeing it as a whole matters more
 const FEW = 30;
+const SMALLEST_WHOLE = 0.6; // for a small graph, seeing it as a whole matters more
 
-// The state of a node after a stage, as in Python: optlab.viz.graphs.view.NodeView.state.
-function pieceAt(node, stage) {
-  let found = null;
-  for (const piece of node.pieces) if (piece.stage <= stage) found = piece;
-  return found;
-}
-
-function stateAt(node, stage) {
-  const piece = pieceAt(node, stage);
-  if (!piece) return "waiting";
-  if (node.turn === stage) return "current";
-  if (node.turn !== null && node.turn < stage) return "passed";
-  return piece.complete ? "arrived" : "part";
-}
+/** The gradient at a node after a stage: the last of its pieces until then.
+ * @param {NodeView} node
+ * @param {number} stage */
+const pieceAt = (node, stage) => node.pieces.filter((piece) => piece.stage <= stage).at(-1) || null;
 
 class GraphStepper extends Widget {
+  /** @param {any} model
+   * @param {HTMLElement} element */
   constructor(model, element) {
     super(model);
     this.view = model.get("view");
     this.options = model.get("options");
     this.last = this.view.stages.length - 1;
     this.stage = Math.min(model.get("stage"), this.last);
+    /** @type {number | null} */
     this.chosen = null;
+    this.scale = 0;
+    /** What the canvas covers of the graph: a part of a large one.
+     * @type {{left: number, top: number, width: number, height: number} | null} */
+    this.covered = null;
+    this.timer = 0;
     this.build(element);
     this.listen();
     this.onModel("change:stage", () => this.go(this.model.get("stage")));
+    this.on(this.scroller, "scroll", () => this.cover());
     this.themed();
     this.resize();
     this.update();
   }
 
+  /** @param {HTMLElement} element */
   build(element) {
     const { view } = this;
-    const button = (text, label, click, kind = "round") => makeButton(text, label, click, { class: kind });
+    const button = (/** @type {string} */ text, /** @type {string} */ label, /** @type {() => void} */ click, kind = "round") => makeButton(text, label, click, { class: kind });
     this.play = button("▶\uFE0E", "play", () => this.toggle(), "round main");
     this.scrub = make("input", { type: "range", min: "0", max: this.last, step: "1", "aria-label": "stage of the backward pass", on: { input: () => this.go(Number(this.scrub.value)) } });
     this.label = make("span", { class: "stage" });
@@ -55,56 +64,41 @@ class GraphStepper extends Widget {
       button("▶\uFE0E❙", "the end", () => this.go(this.last)),
       this.scrub, this.label,
     );
-    this.svg = make("svg", { role: "img", "aria-label": `${view.title}. ${view.headline}` });
-    this.edges = view.edges.map((edge) => this.drawEdge(edge));
-    this.nodes = view.nodes.map((node, i) => this.drawNode(node, i));
-    this.lines = make("g");
-    this.svg.append(this.lines, ...this.nodes);
-    this.scroller = make("div", { class: "scroller", tabindex: "0", role: "group", "aria-label": "the graph: left and right arrows step, up and down choose a node" }, this.svg);
+    this.canvas = make("canvas", { role: "img", "aria-label": `${view.title}. ${view.headline}` });
+    this.nodes = view.nodes.map((/** @type {NodeView} */ node, /** @type {number} */ i) => {
+      const target = makeTarget(`${node.title}, ${node.what}`, () => this.choose(i));
+      target.title = [`${node.title}, ${node.what}`, ...node.facts.map(([label, text]) => `${label}: ${text.replaceAll("\n", "; ")}`)].join("\n");
+      return target;
+    });
+    this.sheet = make("div", { class: "sheet" }, this.canvas, ...this.nodes);
+    this.scroller = make("div", { class: "scroller", tabindex: "0", role: "group", "aria-label": "the graph: left and right arrows step, up and down choose a node" }, this.sheet);
     this.panel = make("div", { class: "panel", tabindex: "0", role: "region", "aria-label": "the chosen node" });
     this.hint = make("p", { class: "quiet hint", hidden: true, text: "The graph is larger than its frame: it starts at the end, where backward starts. Scroll inside it, or press the up and down arrow keys, to see the rest." });
     this.live = make("div", { class: "hidden", "aria-live": "polite" });
-    const legend = make("div", { class: "legend" }, ...this.options.legend.map(([kind, text]) => make("span", {}, make("i", { class: kind }), text)));
+    this.legend = this.options.legend.map((/** @type {{text: string}} */ { text }) => makeEntry(text));
     this.root = make(
       "div", { class: "optlab-graph", role: "group", "aria-label": view.title },
       make("h3", { text: view.title }), make("p", { class: "headline", text: view.headline }),
       make("p", { class: "problem", text: view.problem, hidden: !view.problem }),
-      transport, this.hint, make("div", { class: "columns" }, this.scroller, this.panel), legend, this.live,
+      transport, this.hint, make("div", { class: "columns" }, this.scroller, this.panel), make("div", { class: "legend" }, ...this.legend), this.live,
     );
     this.root.stepper = this;
     this.mount(element, STYLE);
   }
 
-  drawEdge(edge) {
-    return make("path", { class: "edge", d: this.curve(edge.points), "data-stage": edge.stage });
-  }
-
-  // A smooth curve downward; its vertical pieces beside other nodes stay straight.
-  curve(points) {
-    const at = ([x, y]) => `${x + MARGIN} ${y + MARGIN}`;
-    let d = `M${at(points[0])}`;
-    for (let i = 1; i < points.length; i++) {
-      const [x, y] = points[i - 1], [u, v] = points[i];
-      if (x === u) d += `L${at(points[i])}`;
-      else d += `C${at([x, (y + v) / 2])} ${at([u, (y + v) / 2])} ${at([u, v])}`;
-    }
-    return d;
-  }
-
-  drawNode(node, i) {
-    const { width } = node, height = this.options.height;
-    const x = node.x + MARGIN - width / 2, y = node.y + MARGIN - height / 2;
-    const round = { leaf: height / 2, data: 0 }[node.kind] ?? 8;
-    const box = (grow, kind) => make("rect", { class: kind, x: x - grow, y: y - grow, width: width + 2 * grow, height: height + 2 * grow, rx: round + (round ? grow : 0) });
-    const text = (kind, line, content) => make("text", { class: kind, x: node.x + MARGIN, y: y + line, text: content });
-    const group = make("g", { on: { click: () => this.choose(i) } }, make("title", { text: [`${node.title}, ${node.what}`, ...node.facts.map(([label, text]) => `${label}: ${text.replaceAll("\n", "; ")}`)].join("\n") }), box(0, "box"), box(4, "ring"), make("g", { class: "words" }, text("title", 18, fitted(node.title, width - 14, 7.1)), text("line", 33, fitted(node.line, width - 12, 5.8)), text("g", 48, "")));
-    return group;
-  }
-
   themed() {
-    this.paint(this.options.palette);
+    const { palette: palettes, made, drawing, legend } = this.options;
+    this.paint(palettes);
+    const inTheme = (/** @type {any} */ given) => recolored(given, palettes[made], this.palette);
+    this.things = inTheme(drawing.things);
+    for (const { marks } of this.things.flat()) {
+      for (const mark of marks) if (mark.kind !== "Text") [mark.x, mark.y] = [drawing.places[mark.x], drawing.places[mark.y]];
+    }
+    this.legend.forEach((/** @type {HTMLElement} */ entry, /** @type {number} */ i) => drawSample(entry, inTheme(legend[i].marks), this.palette, 26));
+    this.draw();
   }
 
+  /** @param {number} width */
   resized(width) {
     this.root.classList.toggle("ol-narrow", width < 780);
     const whole = this.view.width + 2 * MARGIN, tall = this.view.height + 2 * MARGIN;
@@ -114,24 +108,60 @@ class GraphStepper extends Widget {
     const fitting = Math.min(1, room / whole, few && high > 0 ? high / tall : 1);
     this.scale = Math.max(few ? SMALLEST_WHOLE : SMALLEST, fitting);
     this.hint.hidden = whole * this.scale <= room + 1 && !(tall * this.scale > high + 1);
-    this.svg.setAttribute("viewBox", `0 0 ${whole} ${tall}`);
-    this.svg.setAttribute("width", whole * this.scale);
-    this.svg.setAttribute("height", tall * this.scale);
+    Object.assign(this.sheet.style, { width: `${whole * this.scale}px`, height: `${tall * this.scale}px` });
+    this.view.nodes.forEach((/** @type {NodeView} */ node, /** @type {number} */ i) => {
+      const { height } = this.options, { scale } = this;
+      Object.assign(this.nodes[i].style, {
+        left: `${(node.x + MARGIN - node.width / 2) * scale}px`, top: `${(node.y + MARGIN - height / 2) * scale}px`,
+        width: `${node.width * scale}px`, height: `${height * scale}px`, borderRadius: node.kind === "leaf" ? `${height}px` : "",
+      });
+    });
+    this.covered = null;
     this.show(this.shown());
+    this.cover();
   }
 
-  // The node in the panel: the selected one, else the one processed in this stage.
+  /** Let the canvas cover what is in view and half as much around it, where it does not yet. */
+  cover() {
+    const { scroller, sheet, covered } = this;
+    const { scrollLeft: left, scrollTop: top, clientWidth: across, clientHeight: down } = scroller;
+    const width = sheet.offsetWidth, height = sheet.offsetHeight;
+    if (covered && covered.left <= left && covered.top <= top && covered.left + covered.width >= Math.min(width, left + across) && covered.top + covered.height >= Math.min(height, top + down)) return;
+    const part = { left: Math.max(0, left - across / 2), top: Math.max(0, top - down / 2), width: 0, height: 0 };
+    part.width = Math.min(width, left + 1.5 * across) - part.left;
+    part.height = Math.min(height, top + 1.5 * down) - part.top;
+    this.covered = part;
+    Object.assign(this.canvas.style, { left: `${part.left}px`, top: `${part.top}px`, width: `${part.width}px`, height: `${part.height}px` });
+    this.draw();
+  }
+
+  draw() {
+    const { covered, scale, stage } = this;
+    if (!covered) return;
+    const pen = fitCanvas(this.canvas, covered.width, covered.height);
+    clearCanvas(pen);
+    pen.scale(scale, scale);
+    const [left, top, width, height] = [covered.left, covered.top, covered.width, covered.height].map((length) => length / scale);
+    drawMarks(pen, {
+      left: 0, top: 0, width, height, paper: this.palette.paper,
+      x: { low: left - MARGIN, high: left + width - MARGIN }, y: { low: top + height - MARGIN, high: top - MARGIN },
+    }, this.things.flatMap((/** @type {{since: number, marks: Mark[]}[]} */ versions) => versions.filter(({ since }) => since <= stage).at(-1).marks));
+  }
+
+  /** The node in the panel: the selected one, else the one processed in this stage. */
   shown() {
     if (this.chosen !== null) return this.chosen;
     const turn = this.view.current[this.stage];
     return turn.length ? turn[0] : this.view.nodes.length - 1;
   }
 
+  /** @param {number | null} i */
   choose(i) {
     this.chosen = i;
     this.update();
   }
 
+  /** @param {number} stage */
   go(stage) {
     const to = Math.max(0, Math.min(this.last, stage));
     if (to === this.stage) return;
@@ -144,19 +174,13 @@ class GraphStepper extends Widget {
   update() {
     const { view, stage } = this;
     const shown = this.shown();
-    view.nodes.forEach((node, i) => {
-      const piece = pieceAt(node, stage);
-      this.nodes[i].setAttribute("class", classes(`node ${node.kind} ${stateAt(node, stage)}${i === this.chosen ? " chosen" : ""}`));
-      put(this.nodes[i].querySelector(".ol-g"), piece ? fitted(piece.short, node.width - 10, 5.9) : "");
-      this.nodes[i].querySelector(".ol-words").setAttribute("transform", piece && piece.short ? "" : "translate(0 7)");
+    this.nodes.forEach((/** @type {HTMLElement} */ target, /** @type {number} */ i) => {
+      target.setAttribute("aria-pressed", String(i === this.chosen));
+      target.setAttribute("class", classes(`target${i === this.chosen ? " chosen" : ""}`));
+      if (view.current[stage].includes(i)) target.setAttribute("aria-current", "step");
+      else target.removeAttribute("aria-current");
     });
-    view.edges.forEach((edge, i) => {
-      const passed = edge.stage !== null && edge.stage <= stage;
-      this.edges[i].setAttribute("class", classes(`edge ${!passed ? "" : edge.stage === stage ? "now" : "passed"}`));
-    });
-    const late = (edge) => this.view.edges[this.edges.indexOf(edge)].stage ?? Infinity;
-    const rank = (edge) => (late(edge) > stage ? -1 : late(edge));
-    this.lines.append(...[...this.edges].sort((a, b) => rank(a) - rank(b)));
+    this.draw();
     this.scrub.value = stage;
     fill(this.scrub);
     this.scrub.setAttribute("aria-valuetext", view.stages[stage]);
@@ -168,7 +192,8 @@ class GraphStepper extends Widget {
     put(this.live, `${view.stages[stage]}. ${view.nodes[shown].title}${piece && piece.full ? `: gradient ${piece.full}` : ""}`);
   }
 
-  // Scroll a node into view within the graph, without scrolling the page.
+  /** Scroll a node into view within the graph, without scrolling the page.
+   * @param {number} i */
   show(i) {
     if (!this.scale) return;
     const node = this.view.nodes[i], box = this.scroller;
@@ -178,15 +203,17 @@ class GraphStepper extends Widget {
     if (x - near < box.scrollLeft || x + near > box.scrollLeft + box.clientWidth) box.scrollLeft = x - box.clientWidth / 2;
   }
 
+  /** @param {number} i */
   describe(i) {
     const { view, stage } = this;
     const node = view.nodes[i];
     const piece = pieceAt(node, stage);
+    /** @type {HTMLElement[]} */
     const parts = [];
     const leaves = view.current[stage].length > 1 || (stage === this.last && this.last > 0);
     if (leaves && this.chosen === null) {
       parts.push(make("h4", { text: "The leaves" }), make("p", { class: "quiet", text: "The backward pass is over. What arrived here is what backward() adds to each leaf's grad." }));
-      const all = view.leaves.length ? view.leaves : view.current[stage].map((at) => [view.nodes[at].title, pieceAt(view.nodes[at], stage).full]);
+      const all = view.leaves.length ? view.leaves : view.current[stage].map((/** @type {number} */ at) => [view.nodes[at].title, pieceAt(view.nodes[at], stage).full]);
       for (const [title, gradient] of all) parts.push(make("h5", { text: title }), make("div", { class: "numbers", text: gradient }));
     } else {
       parts.push(make("h4", { text: node.title }), make("p", { class: "quiet", text: node.what }));
@@ -201,6 +228,8 @@ class GraphStepper extends Widget {
     this.panel.scrollTop = 0;
   }
 
+  /** @param {NodeView} node
+   * @param {HTMLElement[]} parts */
   describeRules(node, parts) {
     const reached = node.turn !== null && node.turn <= this.stage;
     for (const rule of node.rules) {
@@ -210,6 +239,7 @@ class GraphStepper extends Widget {
     }
   }
 
+  /** @param {any} event */
   onKey(event) {
     const { tagName } = event.target;
     if (event.key === " " && tagName !== "BUTTON") this.toggle();
@@ -251,15 +281,11 @@ class GraphStepper extends Widget {
   }
 }
 
+/** @param {RuleView} rule
+ * @param {NodeView[]} nodes */
 function named(rule, nodes) {
   const { title } = nodes[rule.target];
   return title === rule.to ? "" : `: ${title}`;
-}
-
-// Truncate text to fit; the panel has it in full.
-function fitted(text, room, letter) {
-  const most = Math.floor(room / letter);
-  return text.length <= most ? text : `${text.slice(0, Math.max(1, most - 1))}…`;
 }
 
 /** @param {{model: any, el: HTMLElement}} given */

@@ -1,66 +1,69 @@
-// A memory study, one run at a time. Numbers and texts come from Python; this code draws them and
+// A memory study, one run at a time. Marks, numbers and texts come from Python; this code draws them and
 // changes the selected run.
 
-import { between, linearTicks, markerOutline, placeLabel } from "../../browser/static/drawing.js";
+import { drawMarks } from "../../browser/static/canvas.js";
+import { between, clearCanvas, fitCanvas, leaderOf, placeLabel } from "../../browser/static/drawing.js";
 import { classes, fill, make, makeButton, put } from "../../browser/static/elements.js";
+import { leaderMarks, pixelFrame, recolored, textMark } from "../../browser/static/marks.js";
+import { drawPanel, drawSample, frameOf, makeEntry, makeTarget, pixelIn } from "../../browser/static/pictures.js";
 import { Widget } from "../../browser/static/widget.js";
 
-const PAD = { left: 46, right: 10, top: 20, bottom: 22 };
+/** @typedef {import("../../browser/static/pictures.js").Panel} Panel */
+/** @typedef {import("../../browser/static/marks.js").Mark} Mark */
+/** @typedef {import("../../browser/static/marks.js").PointsMark} PointsMark */
+/** @typedef {{edges: number[], tips: string[][], where: string, shares: [string, string, number, string][]}} Timeline */
+/** @typedef {{name: string, said: string, instead: string, texts: string[], point: PointsMark | null, panel: Panel, line: Timeline | null}} Run */
 
-// The canvas interface of `markerOutline`, recorded as an SVG path.
-class PathPen {
-  constructor() { this.d = ""; }
-  closePath() { this.d += "Z"; }
-  moveTo(x, y) { this.d += `M${x.toFixed(1)} ${y.toFixed(1)}`; }
-  lineTo(x, y) { this.d += `L${x.toFixed(1)} ${y.toFixed(1)}`; }
-  arc(x, y, r) { this.d = `M${x - r} ${y}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0Z`; }
-}
-
-function markerShape(marker, x, y, size) {
-  const pen = new PathPen();
-  markerOutline(pen, marker, x, y, size);
-  return pen.d;
-}
-
-const plainNumber = (value) => String(Number(value.toPrecision(4))).replace("-", "−");
+const HEIGHT = 290;
+const REACH = 14; // pixels around a run that belong to it
 
 class RecomputeExplorer extends Widget {
+  /** @param {any} model
+   * @param {HTMLElement} element */
   constructor(model, element) {
     super(model);
     this.view = model.get("view");
     this.last = this.view.runs.length - 1;
     this.selected = Math.max(0, Math.min(this.last, model.get("selected")));
-    this.ruler = make("canvas").getContext("2d");
-    this.id = `optlab-${Math.random().toString(36).slice(2)}`;
     this.build(element);
     this.listen();
     this.onModel("change:selected", () => this.go(this.model.get("selected")));
-    this.paint(this.view.palette);
+    this.themed();
     this.resize();
   }
 
+  /** @param {HTMLElement} element */
   build(element) {
     const { view } = this;
-    const button = (text, label, click) => makeButton(text, label, click, { class: "round small" });
+    const button = (/** @type {string} */ text, /** @type {string} */ label, /** @type {() => void} */ click) => makeButton(text, label, click, { class: "round small" });
     this.slider = make("input", { type: "range", min: "0", max: this.last, step: "1", "aria-label": "the run that is shown", on: { input: () => this.go(Number(this.slider.value)) } });
     this.label = make("span", { class: "stage" });
     const transport = make("div", { class: "transport" }, button("◀\uFE0E", "the run before", () => this.go(this.selected - 1)), this.slider, button("▶\uFE0E", "the next run", () => this.go(this.selected + 1)), this.label);
     this.said = make("p", { class: "said", "aria-live": "polite" });
-    const plot = (label) => make("div", { class: "plot", tabindex: "0", role: "group", "aria-label": `${label}: left and right arrows choose a run` });
-    this.timeline = plot("memory of the run over its events");
-    this.plane = plot("memory against time");
+    const plot = (/** @type {string} */ label, /** @type {HTMLElement[]} */ ...inside) => make("div", { class: "plot", tabindex: "0", role: "group", "aria-label": `${label}: left and right arrows choose a run` }, ...inside);
+    this.lines = make("canvas", { role: "img", on: { pointermove: (/** @type {PointerEvent} */ event) => this.hover(event) } });
+    this.instead = make("p", { class: "instead" });
+    this.timeline = plot("memory of the run over its events", this.lines, this.instead);
+    this.ground = make("canvas", { role: "img", "aria-label": "memory against time: theory, and the front of the runs" });
+    this.targets = view.runs.map((/** @type {Run} */ run, /** @type {number} */ i) => {
+      const target = makeTarget(run.said, () => this.go(i));
+      target.title = run.said;
+      target.hidden = !run.point;
+      return target;
+    });
+    this.plane = plot("memory against time", this.ground, ...this.targets);
     this.peakTitle = make("h4");
     this.shares = make("table", { class: "shares" });
-    this.legend = make("div", { class: "legend" }, ...view.roles.map(([role, name, color]) => make("span", {}, make("i", { style: `background: ${color}` }), name)));
-    this.rows = view.runs.map((run, i) => make("tr", { on: { click: () => this.go(i) } }, ...run.texts.map((text) => make("td", { text }))));
-    const table = make("table", { class: "rows" }, make("thead", {}, make("tr", {}, ...view.heads.map((text) => make("th", { scope: "col", text })))), make("tbody", {}, ...this.rows));
+    this.legend = view.roles.map((/** @type {{text: string}} */ { text }) => makeEntry(text));
+    this.rows = view.runs.map((/** @type {Run} */ run, /** @type {number} */ i) => make("tr", { on: { click: () => this.go(i) } }, ...run.texts.map((text) => make("td", { text }))));
+    const table = make("table", { class: "rows" }, make("thead", {}, make("tr", {}, ...view.heads.map((/** @type {string} */ text) => make("th", { scope: "col", text })))), make("tbody", {}, ...this.rows));
     this.root = make(
       "div", { class: "optlab-recompute", role: "group", "aria-label": view.title },
       make("h3", { text: view.title }), make("p", { class: "headline", text: view.headline }),
       transport, this.said,
       make(
         "div", { class: "columns" },
-        make("div", {}, make("h4", {}, "Memory of the run", make("span", { class: "quiet", text: "MiB above the start, over its events; dotted: the plain peak" })), this.timeline, this.legend),
+        make("div", {}, make("h4", {}, "Memory of the run", make("span", { class: "quiet", text: "MiB above the start, over its events; dotted: the plain peak" })), this.timeline, make("div", { class: "legend" }, ...this.legend)),
         make("div", {}, make("h4", {}, "Memory against time", make("span", { class: "quiet", text: "MiB; % beyond the plain time" })), this.plane),
       ),
       make("div", { class: "peak" }, this.peakTitle, this.shares),
@@ -72,15 +75,22 @@ class RecomputeExplorer extends Widget {
   }
 
   themed() {
-    this.paint(this.view.palette);
-    this.update();
+    const { palette: palettes, made, roles, theory, labels, runs } = this.view;
+    this.paint(palettes);
+    /** What is drawn, in the colors of the page.
+     * @type {{roles: {marks: Mark[]}[], theory: Panel, labels: any[], runs: {panel: Panel, point: PointsMark | null}[]}} */
+    this.shown = recolored({ roles, theory, labels, runs: runs.map((/** @type {Run} */ { panel, point }) => ({ panel, point })) }, palettes[made], this.palette);
+    this.legend.forEach((/** @type {HTMLElement} */ entry, /** @type {number} */ i) => drawSample(entry, this.shown.roles[i].marks, this.palette, 14));
+    if (this.seenWidth) this.update();
   }
 
+  /** @param {number} width */
   resized(width) {
     this.root.classList.toggle("ol-narrow", width < 780);
     this.update();
   }
 
+  /** @param {number} run */
   go(run) {
     const to = Math.max(0, Math.min(this.last, run));
     if (to === this.selected) return;
@@ -89,6 +99,7 @@ class RecomputeExplorer extends Widget {
     this.tell("selected", to);
   }
 
+  /** @param {any} event */
   onKey(event) {
     if (["INPUT", "SUMMARY"].includes(event.target.tagName)) return false;
     if (event.key === "ArrowRight") this.go(this.selected + 1);
@@ -101,128 +112,99 @@ class RecomputeExplorer extends Widget {
 
   update() {
     const { view, selected } = this;
+    /** @type {Run} */
     const run = view.runs[selected];
     this.slider.value = selected;
     fill(this.slider);
     this.slider.setAttribute("aria-valuetext", run.name);
     this.label.replaceChildren(make("span", { class: "quiet", text: `${selected + 1} / ${this.last + 1}` }), make("b", { text: run.name }));
     put(this.said, run.said);
-    this.rows.forEach((row, i) => row.setAttribute("class", classes(i === selected ? "chosen" : "")));
+    this.rows.forEach((/** @type {HTMLElement} */ row, /** @type {number} */ i) => row.setAttribute("class", classes(i === selected ? "chosen" : "")));
+    this.targets.forEach((/** @type {HTMLElement} */ target, /** @type {number} */ i) => target.setAttribute("aria-pressed", String(i === selected)));
     this.drawTimeline(run);
     this.drawPlane();
     this.tellPeak(run);
   }
 
-  // Axes of a plot: the map from values to pixels, and the lines and numbers of the grid.
-  axes(box, x0, x1, y0, y1, height, x_unit = "") {
-    const width = Math.max(220, box.clientWidth);
-    const x = (value) => PAD.left + ((value - x0) / (x1 - x0)) * (width - PAD.left - PAD.right);
-    const y = (value) => height - PAD.bottom - ((value - y0) / (y1 - y0)) * (height - PAD.top - PAD.bottom);
-    const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img" });
-    for (const value of linearTicks(y0, y1, 5)) svg.append(make("line", { class: value === 0 ? "zero" : "grid", x1: x(x0), x2: x(x1), y1: y(value), y2: y(value) }), make("text", { x: PAD.left - 6, y: y(value) + 4, "text-anchor": "end", text: plainNumber(value) }));
-    for (const value of linearTicks(x0, x1, 6)) svg.append(make("line", { class: value === 0 ? "zero" : "grid", x1: x(value), x2: x(value), y1: y(y0), y2: y(y1) }), make("text", { x: x(value), y: height - 6, "text-anchor": "middle", text: plainNumber(value) + x_unit }));
-    return { svg, x, y, width };
+  /** An empty canvas as wide as its plot, and the frame of a panel on it.
+   * @param {HTMLCanvasElement} canvas
+   * @param {Panel} panel */
+  begin(canvas, panel) {
+    const width = Math.max(220, /** @type {HTMLElement} */ (canvas.parentNode).clientWidth);
+    Object.assign(canvas.style, { width: `${width}px`, height: `${HEIGHT}px` });
+    const pen = fitCanvas(canvas, width, HEIGHT);
+    clearCanvas(pen);
+    return { pen, width, frame: frameOf(panel, width, HEIGHT, this.palette) };
   }
 
-  patterns() {
-    const defs = make("defs");
-    for (const [role, , color, pattern] of this.view.roles) {
-      const lines = { "/": "M-1 1L1 -1M0 7L7 0M6 8L8 6", x: "M0 0L7 7M7 0L0 7", ".": "M3 3h1v1h-1z" }[pattern] || "";
-      defs.append(make("pattern", { id: `${this.id}-${role}`, width: 7, height: 7, patternUnits: "userSpaceOnUse" }, make("rect", { width: 7, height: 7, fill: color }), make("path", { d: lines, stroke: "#1f2328", "stroke-opacity": 0.35, "stroke-width": 0.9, fill: "none" })));
-    }
-    return defs;
-  }
-
+  /** @param {Run} run */
   drawTimeline(run) {
-    const { view } = this;
-    const { svg, x, y, width } = this.axes(this.timeline, 0, view.events, 0, view.top, 290);
-    const { line } = run;
-    svg.prepend(this.patterns());
-    svg.setAttribute("aria-label", run.said);
-    if (line) {
-      const low = line.edges.slice(1).map(() => 0);
-      for (const [role] of view.roles) {
-        const high = low.map((value, i) => value + line.bands[role][i]);
-        if (line.bands[role].some((value) => value > 0)) {
-          const there = [], back = [];
-          high.forEach((value, i) => {
-            const left = x(line.edges[i]).toFixed(1), right = x(line.edges[i + 1]).toFixed(1);
-            there.push(`${left} ${y(value).toFixed(1)}L${right} ${y(value).toFixed(1)}`);
-            back.unshift(`${right} ${y(low[i]).toFixed(1)}L${left} ${y(low[i]).toFixed(1)}`);
-          });
-          svg.append(make("path", { d: `M${there.join("L")}L${back.join("L")}Z`, fill: `url(#${this.id}-${role})`, "data-role": role }));
-        }
-        high.forEach((value, i) => { low[i] = value; });
-      }
-      svg.append(make("line", { class: "ghost", x1: x(0), x2: x(view.events), y1: y(view.plain), y2: y(view.plain) }));
-      const [at, height] = line.peak, right = at > view.events / 2;
-      svg.append(make("path", { d: markerShape("triangle-down", x(at), y(height) - 5, 10), fill: "var(--ink)" }));
-      svg.append(make("text", { class: "strong peak", x: x(at) + (right ? -10 : 10), y: y(height) - 4, "text-anchor": right ? "end" : "start", text: line.peakText }));
-      const hover = make("title");
-      const cover = make("rect", { x: x(0), y: y(view.top), width: x(view.events) - x(0), height: y(0) - y(view.top), fill: "transparent" }, hover);
-      cover.addEventListener("pointermove", (event) => {
-        const box = svg.getBoundingClientRect();
-        const event_at = ((event.clientX - box.left) * (width / box.width) - x(0)) / ((x(view.events) - x(0)) / view.events);
-        const i = line.edges.findIndex((edge, k) => event_at >= edge && event_at < line.edges[k + 1]);
-        hover.textContent = i < 0 ? "" : line.tips[i].join("\n");
-      });
-      svg.append(cover);
-    } else {
-      svg.append(make("text", { class: "strong", x: width / 2, y: 140, "text-anchor": "middle", text: run.instead }));
-    }
-    this.timeline.replaceChildren(svg);
+    const { panel } = this.shown.runs[this.selected];
+    const { pen, frame } = this.begin(this.lines, panel);
+    drawPanel(pen, panel, frame, this.palette);
+    this.lines.setAttribute("aria-label", run.said);
+    this.lines.title = "";
+    put(this.instead, run.instead);
+  }
+
+  /** Tell of the event under the pointer.
+   * @param {PointerEvent} event */
+  hover(event) {
+    /** @type {Run} */
+    const { line, panel } = this.view.runs[this.selected];
+    const frame = frameOf(panel, this.lines.clientWidth, HEIGHT, this.palette);
+    const at = ((event.offsetX - frame.left) / frame.width) * panel.x.high;
+    const i = line ? line.edges.findIndex((edge, k) => at >= edge && at < line.edges[k + 1]) : -1;
+    this.lines.title = i < 0 ? "" : line.tips[i].join("\n");
   }
 
   drawPlane() {
-    const { view, selected } = this;
-    const [x0, x1, y0, y1] = view.box;
-    const { svg, x, y, width } = this.axes(this.plane, x0, x1, y0, y1, 290, "%");
-    const path = (points) => {
-      let d = "", broken = true;
-      for (const [a, b] of points) {
-        if (a === null || b === null) broken = true;
-        else {
-          d += `${broken ? "M" : "L"}${x(a).toFixed(1)} ${y(b).toFixed(1)}`;
-          broken = false;
-        }
-      }
-      return d;
-    };
-    const taken = [], along = [];
-    for (const bound of view.bounds) {
-      svg.append(make("path", { class: "bound", d: path(bound.points), "stroke-dasharray": bound.dash.join(" ") || false }));
-      along.push(...between(bound.points.map(([a, b]) => (a === null || b === null ? null : [x(a), y(b)]))));
+    const { view, selected, shown } = this, { theory } = shown;
+    const { pen, width, frame } = this.begin(this.ground, theory);
+    const taken = drawPanel(pen, theory, frame, this.palette);
+    /** @type {number[][]} */
+    const along = [];
+    for (const mark of theory.marks) {
+      if (mark.kind !== "Line") continue;
+      /** @type {(number[] | null)[]} */
+      const places = [];
+      Array.from(mark.x, (a, k) => {
+        const b = mark.y[k], before = places.at(-1), here = a === null || b === null ? null : pixelIn(frame, a, b);
+        if (mark.stepped && before && here) places.push([before[0], here[1]]);
+        places.push(here);
+      });
+      along.push(...between(places));
     }
-    const steps = view.front.flatMap(([a, b], i) => (i ? [[view.front[i - 1][0], b], [a, b]] : [[a, b]]));
-    svg.append(make("path", { class: "front", d: path(steps) }));
-    along.push(...between(steps.map(([a, b]) => [x(a), y(b)])));
-    const order = view.runs.map((_, i) => i).sort((a, b) => Number(a === selected) - Number(b === selected));
+    // The selected run is on top, and named first, where the best place is.
+    const order = view.runs.map((/** @type {Run} */ _, /** @type {number} */ i) => i).sort((/** @type {number} */ a, /** @type {number} */ b) => Number(a === selected) - Number(b === selected)).filter((/** @type {number} */ i) => shown.runs[i].point);
+    const placeOf = (/** @type {number} */ i) => pixelIn(frame, shown.runs[i].point.x[0], shown.runs[i].point.y[0]);
     for (const i of order) {
-      const run = view.runs[i], chosen = i === selected;
-      if (!run.point) continue;
-      const [px, py] = [x(run.point[0]), y(run.point[1])];
+      const { marker } = shown.runs[i].point, chosen = i === selected, [px, py] = placeOf(i);
       taken.push([px - 8, py - 8, px + 8, py + 8]);
-      svg.append(make("path", { class: `run${chosen ? " chosen" : ""}`, d: markerShape(run.marker, px, py, chosen ? 15 : 10), fill: run.color[this.theme], stroke: chosen ? "var(--ink)" : "var(--paper)", "stroke-width": 1.4, "data-run": i, on: { click: () => this.go(i) } }, make("title", { text: run.said })));
+      const look = chosen ? { size: 15, edge: this.palette.ink, edge_width: 1.4 } : { opacity: 0.55 };
+      drawMarks(pen, frame, [{ ...shown.runs[i].point, text: "", marker: { ...marker, ...look } }]);
+      Object.assign(this.targets[i].style, { left: `${px - REACH}px`, top: `${py - REACH}px`, width: `${2 * REACH}px`, height: `${2 * REACH}px`, zIndex: chosen ? 1 : 0 });
     }
-    // The selected run is labeled first, in the best position.
-    const name = (text, px, py, distance, options) => {
-      const spot = placeLabel(this.ruler, text, px, py, 12, width, 290 - PAD.bottom, taken, distance, along);
-      svg.append(make("text", { x: spot.cx, y: spot.cy + 4, "text-anchor": "middle", text, ...options }));
+    /** @type {Mark[]} */
+    const names = [];
+    const name = (/** @type {string} */ text, /** @type {number[]} */ [px, py], /** @type {number} */ distance, /** @type {any} */ look) => {
+      const spot = placeLabel(pen, text, px, py, look.size, width, HEIGHT - 22, taken, distance, along);
+      names.push(...leaderMarks(leaderOf(spot, px, py), look.ink), textMark(spot.cx, spot.cy, text, { halo: true, ...look }));
     };
     for (const i of order.reverse()) {
-      const run = view.runs[i];
-      if (run.point) name(run.name, x(run.point[0]), y(run.point[1]), i === selected ? 13 : 8, i === selected ? { class: "strong" } : { class: "named", style: `fill: ${run.color[this.theme]}` });
+      const { text, ink } = shown.runs[i].point;
+      name(text, placeOf(i), i === selected ? 13 : 8, i === selected ? { ink: this.palette.ink, size: 12, bold: true } : { ink, size: 11 });
     }
-    for (const bound of view.bounds) if (bound.label) name(bound.name, x(bound.label[0]), y(bound.label[1]), 4, { class: "named" });
-    this.plane.replaceChildren(svg);
+    for (const { x, y, text, ink, size } of shown.labels) name(text, pixelIn(frame, x, y), 4, { ink, size });
+    drawMarks(pen, pixelFrame(width, HEIGHT, this.palette.paper), names);
   }
 
+  /** @param {Run} run */
   tellPeak(run) {
     const { line } = run;
     this.peakTitle.replaceChildren();
     if (line) this.peakTitle.append("At its peak", make("span", { class: "quiet", text: `in ${line.where}: whose arrays are alive that were not at the start` }));
-    const colors = Object.fromEntries(this.view.roles.map(([role, , color]) => [role, color]));
-    this.shares.replaceChildren(...(line ? line.shares : []).map(([text, size, part, role]) => make("tr", {}, make("td", { text }), make("td", { text: size }), make("td", {}, make("i", { style: `width: ${(100 * part).toFixed(1)}%; background: ${colors[role] || "var(--frame)"}` })))));
+    this.shares.replaceChildren(...(line ? line.shares : []).map(([text, size, part, color]) => make("tr", {}, make("td", { text }), make("td", { text: size }), make("td", {}, make("i", { style: `width: ${(100 * part).toFixed(1)}%; background: ${color || "var(--frame)"}` })))));
   }
 
   destroy() {
