@@ -74,9 +74,9 @@ class OptimizerRecording(Recording):
         events.call_rehearsed.subscribe(self._on_rehearsal, in_plans=True)
         if self.always:
             events.backward_finished.subscribe(self.on_backward)
-            events.step_taken.subscribe(self._on_step)
+            events.step_taken.subscribe(self._on_step, of=self.optimizer)
             if self._keeps_values():
-                events.step_shown.subscribe(self._on_shown)
+                events.step_shown.subscribe(self._on_shown, of=self.optimizer)
         else:
             self._listen()
             self._listen_if_needed()
@@ -125,7 +125,7 @@ class OptimizerRecording(Recording):
         self._listen()
         wanted = self.needs_update(self.trace.steps_taken + 1)
         if wanted and not self._listens:
-            events.step_taken.subscribe(self._on_update)
+            events.step_taken.subscribe(self._on_update, of=self.optimizer)
         elif self._listens and not wanted:
             events.step_taken.unsubscribe(self._on_update)
         self._listens = wanted
@@ -204,8 +204,7 @@ class OptimizerRecording(Recording):
             plain.loss = total if plain.loss is None else plain.loss + total
 
     def _on_update(self, optimizer: Any, updates: Any) -> None:
-        if optimizer is self.optimizer:
-            self._updates = updates
+        self._updates = updates
 
     def on_finished(self, optimizer: Any) -> None:
         """Take a step."""
@@ -303,7 +302,7 @@ class OptimizerRecording(Recording):
         self.next_live = min([rows.next for rows in self.live_rows])
 
     def _on_step(self, optimizer: Any, updates: Any) -> None:
-        if optimizer is not self.optimizer or self.busy:
+        if self.busy:
             return
         trace, plain = self.trace, self.plain
         if self.pending.shown is not None:
@@ -350,7 +349,7 @@ class OptimizerRecording(Recording):
 
     def _on_shown(self, optimizer: Any, shown: Any) -> None:
         """Copy the arrays of a step; they are one row, so that few calls take it."""
-        if optimizer is not self.optimizer or self.busy:
+        if self.busy:
             return
         plain, pending = self.plain, self.pending
         rows = pending.shown
