@@ -52,19 +52,30 @@ class LiveRows:
         for i, part in enumerate(self.parts):
             now, (gradients, missing) = part.values(), part.gradients(given_gradients)
             slots = part.slots()
-            # What the parameters were is not needed any more.
-            update = np.subtract(now, self.before[i], out=self.before[i])
-            if missing:
-                (gradients,) = gradients
-                update = np.where(np.isnan(gradients), np.nan, update)
-                gradients = [gradients]
-            arrays = [now, gradients, *slots.values(), update]
-            if type(now) is not np.ndarray:
-                arrays = [
-                    [on_host(one) for one in x] if type(x) is list else on_host(x) for x in arrays
-                ]
-            found.append((i, tuple(slots), self.probe.rows(i, arrays)))
+            if type(now) is np.ndarray and not missing:
+                rows = self.probe.live_rows(i, now, gradients, slots.values(), self.before[i])
+                if rows is not None:
+                    found.append((i, tuple(slots), rows))
+                    continue
+            with np.errstate(all="ignore"):  # a run that diverges does so without this
+                found.append((i, tuple(slots), self._by_numpy(i, now, gradients, missing, slots)))
         return found
+
+    def _by_numpy(
+        self, i: int, now: Any, gradients: list[Any], missing: bool, slots: dict[str, Any]
+    ) -> Any:
+        """Return the rows of a part, from arrays of any kind."""
+        # What the parameters were is not needed any more.
+        update = np.subtract(now, self.before[i], out=self.before[i])
+        if missing:
+            (gradient,) = gradients
+            update = np.where(np.isnan(gradient), np.nan, update)
+        arrays = [now, gradients, *slots.values(), update]
+        if type(now) is not np.ndarray:
+            arrays = [
+                [on_host(one) for one in x] if type(x) is list else on_host(x) for x in arrays
+            ]
+        return self.probe.rows(i, arrays)
 
     def observe(self, number: int, given_gradients: Any) -> None:
         """Write the rows of step `number`."""
