@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -43,12 +43,14 @@ def kernel(arrays, p_numbers, p_buffer, p_found):
         for j in range(count):
             first = pieces[15 + 3 * j]
             length = pieces[15 + 3 * j + 1]
+            part = x[first:first + length]
             if i == rows - 1:
+                after = now[first:first + length]
                 for k in range(length):
-                    buffer[k] = now[first + k] - x[first + k]
+                    buffer[k] = after[k] - part[k]
             else:
                 for k in range(length):
-                    buffer[k] = x[first + k]
+                    buffer[k] = part[k]
             numbers[9] = length
             call_loop(loop, calls, calls + 24, calls + 40)
             found[i * parameters + pieces[15 + 3 * j + 2]] += buffer[{block}]
@@ -58,8 +60,10 @@ def kernel(arrays, p_numbers, p_buffer, p_found):
 """
 _PARAMETERS = ("void**", "int64*", "float64*", "float64*")
 _KINDS = {np.dtype(np.float32): "float32", np.dtype(np.float64): "float64"}
-#: What a call of NumPy takes, in operations on elements, and operations on each element.
-_CALL, _EACH = 2048, 3
+#: What a call of NumPy takes, in operations on elements; calls, and operations on each element.
+_CALL, _CALLS, _EACH = 2048, 64, 3
+#: One kernel serves all models, so it is asked for so many times as early as one of a single model.
+_MODELS = 8
 #: Results for which memory is made at once.
 _MOST = 64
 
@@ -68,17 +72,17 @@ _kernels: dict[Any, Any] = {}
 _worked = 0
 
 
-def _kernel(dtype: Any, block: int, elements: int) -> Any:
+def _kernel(dtype: Any, block: int, elements: int, times: int = 1) -> Any:
     """Return the kernel for arrays of a dtype if it is compiled by now; otherwise count the work.
 
-    None means that it will never be.
+    That are so many elements, so many times. None means that it will never be.
     """
     global _worked
     executor = chosen_executor()
     if executor == "numpy":
         return False
-    _worked += elements * _EACH + 16 * _CALL
-    if executor == "auto" and (_worked < LOOK_UP or not has_numba()):
+    _worked += (elements * _EACH + _CALLS * _CALL) * times
+    if executor == "auto" and (_worked * _MODELS < LOOK_UP or not has_numba()):
         return False  # and nothing is imported
     kernel = _kernels.get((dtype, block))
     if kernel is None:
@@ -86,7 +90,7 @@ def _kernel(dtype: Any, block: int, elements: int) -> Any:
 
         source = _SOURCE.format(kind=_KINDS[dtype], block=block)
         kernel = _kernels[dtype, block] = kernel_of(source, _PARAMETERS)
-    ready = is_compiled(kernel, _worked)
+    ready = is_compiled(kernel, _worked * _MODELS)
     return kernel if ready else ready
 
 
@@ -144,13 +148,43 @@ class CompiledNorms:
                 np.concatenate(gradients, axis=None, out=self._gradient, casting="no")
             except TypeError:  # of another dtype
                 return None
+        run, found = self._results(1)
+        run()
+        return found[0]
+
+    def writer(
+        self, now: Any, gradient: Any, slots: Collection[Any], before: Any, count: int
+    ) -> tuple[Callable[[], Any], np.ndarray] | None:
+        """Return a function that writes a row of an array in each call, and that array.
+
+        So often it may be called, as long as the memory of all arrays is the same. None if NumPy
+        has to compute norms.
+        """
+        arrays = [now, gradient, *slots, before]
+        held = self._held
+        if self.refused or now.dtype not in _KINDS:
+            return None
+        if not self.agrees:  # `of` finds that out once the kernel is there
+            _kernel(now.dtype, self._block, len(arrays) * self._size, count)
+            return None
+        if chosen_executor() == "numpy":
+            return None
+        if (len(arrays) != len(held) or not all(map(_is, held, arrays))) and not self._bind(
+            arrays, True
+        ):
+            return None
+        return self._results(count)
+
+    def _results(self, count: int) -> tuple[Callable[[], Any], np.ndarray]:
+        """Return a function that writes one result in each call, and so many results."""
         place = self._used
-        if place == len(self._found):
-            self._found = np.empty((_MOST, *self._found.shape[1:]))  # the others may be kept
+        if place + count > len(self._found):  # those that there are may be kept
+            self._found = np.empty((max(count, _MOST), *self._found.shape[1:]))
             self._start, place = self._found.ctypes.data, 0
-        self._used = place + 1
-        self._run(self._start + place * self._bytes)
-        return self._found[place]
+        self._used = place + count
+        first = self._start + place * self._bytes
+        addresses = range(first, first + count * self._bytes, self._bytes)
+        return map(self._run, addresses).__next__, self._found[place : place + count]
 
     def _bind(self, arrays: list[Any], is_whole: bool) -> bool:
         """Write the tables for other arrays, if the kernel is there and takes them.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -55,6 +55,23 @@ class RowProbe(Probe):
         They are those of parameters, gradients in pieces, slots, and the change of the parameters.
         """
         return None
+
+    def writer(
+        self, part: int, now: Any, gradient: Any, slots: Collection[Any], before: Any, count: int
+    ) -> tuple[Callable[[], Any], Any]:
+        """Return a function that takes the rows of `live_rows` in each call, and where they are.
+
+        The arrays are the same in each call; `before` is overwritten. Of `count` calls there is
+        place for the rows.
+        """
+        rows: list[Any] = []
+
+        def write() -> None:
+            with np.errstate(all="ignore"):
+                np.subtract(now, before, out=before)
+                rows.append(self.rows(part, [now, gradient, *slots, before]))
+
+        return write, rows
 
 
 @documented
@@ -248,6 +265,13 @@ class Norms(RowProbe):
         compiled.agrees = found.tobytes() == by_numpy.tobytes()
         compiled.refused = not compiled.agrees
         return by_numpy
+
+    def writer(
+        self, part: int, now: Any, gradient: Any, slots: Collection[Any], before: Any, count: int
+    ) -> tuple[Callable[[], Any], Any]:
+        """Return what writes rows: one compiled call, if that is there."""
+        found = self._compiled[part].writer(now, gradient, slots, before, count)
+        return found or super().writer(part, now, gradient, slots, before, count)
 
 
 #: The elements of a block that is summed at once: several arrays of so many stay in the cache.

@@ -33,6 +33,8 @@ class LiveRows:
         self.waiting: list[tuple[int, Any]] = []
         #: The next step that is observed.
         self.next: float = math.inf
+        #: Takes some of the steps in a shorter way, and has their rows.
+        self.pinned: Any = None
 
     def copy_values(self) -> None:
         """Copy the parameters before a step that is observed."""
@@ -89,6 +91,8 @@ class LiveRows:
 
     def write(self) -> None:
         """Write the rows that wait into the columns."""
+        if self.pinned is not None:
+            self.pinned.settle()
         waiting, self.waiting = self.waiting, []
         if not waiting:
             return
