@@ -133,17 +133,15 @@ class CompiledNorms:
 
         Rows are those of parameters, gradients, slots, and the change of the parameters.
         """
-        if len(gradients) == 1:
-            arrays = [now, *gradients, *slots, before]
-        else:
-            arrays = [now, *slots, before]
+        whole = gradients if len(gradients) == 1 else ()
+        arrays = [now, *whole, *slots, before]
         held = self._held
         if len(arrays) != len(held) or not all(map(_is, held, arrays)):
-            if not self._bind(arrays, len(gradients) == 1):
+            if not self._bind(arrays, bool(whole)):
                 return None
         elif chosen_executor() == "numpy":
             return None
-        if len(gradients) > 1:
+        if not whole:
             try:
                 np.concatenate(gradients, axis=None, out=self._gradient, casting="no")
             except TypeError:  # of another dtype
