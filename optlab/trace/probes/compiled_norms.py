@@ -210,7 +210,7 @@ class CompiledNorms:
         numbers = np.zeros(15 + 3 * len(self._pieces), np.int64)
         buffer = np.zeros(self._block + 1)
         start, calls = buffer.ctypes.data, numbers.ctypes.data + 8 * 5
-        numbers[:5] = rows, self._parameters, len(self._pieces), self._loop, calls
+        numbers[:5] = rows, self._parameters, len(self._pieces), self._loop or 0, calls
         # The operands of the loop, how often it runs, over how much, and the steps between these.
         numbers[5:15] = start, start, start + 8 * self._block, 1, 0, 0, 0, 0, 8, 8
         numbers[15:] = np.ravel(self._pieces)
