@@ -124,8 +124,8 @@ class Event:
         """Remove one subscription of `listener`; ignore a listener that is not subscribed."""
         for key, other in list(self._subscribed.items()):
             if other == listener and self._subscribed.pop(key, None) is not None:
+                self._renew()
                 break
-        self._renew()
 
     def _renew(self) -> None:
         """Set `listeners` to what is subscribed.
@@ -137,14 +137,13 @@ class Event:
             subscribed = list(self._subscribed.items())
             now = tuple([one for _, one in subscribed])
             eager = tuple([one for key, one in subscribed if type(key) is not _InPlans])
-            owners = {None, *(id(key.publisher) for key, _ in subscribed if type(key) is _Of)}
-            audiences = {
-                owner: tuple([
+            audiences: dict[int | None, tuple[Listener, ...]] = {None: now}
+            owners = {id(key.publisher) for key, _ in subscribed if type(key) is _Of}
+            for owner in (None, *owners) if owners else ():
+                audiences[owner] = tuple([
                     one for key, one in subscribed
                     if type(key) is not _Of or id(key.publisher) == owner
-                ])
-                for owner in owners
-            }  # fmt: skip
+                ])  # fmt: skip
             if (self.listeners, self.eager, self._audiences) == (now, eager, audiences):
                 return
             self.listeners, self.eager, self._audiences = now, eager, audiences

@@ -262,8 +262,7 @@ class Norms(RowProbe):
             return found
         with np.errstate(all="ignore"):
             by_numpy = self.rows(part, [now, gradients, *slots, now - before])
-        compiled.agrees = found.tobytes() == by_numpy.tobytes()
-        compiled.refused = not compiled.agrees
+        compiled.compare(found, by_numpy)
         return by_numpy
 
     def writer(

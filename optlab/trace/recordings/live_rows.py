@@ -29,8 +29,9 @@ class LiveRows:
         self.probe, self.parts, self.pending, self.record = probe, run.parts, pending, record
         #: The parameters before the step that is observed next.
         self.before: list[Any] = [None] * len(run.parts)
-        #: Steps whose rows are not in the columns yet: number, and what `made` has returned.
-        self.waiting: list[tuple[int, Any]] = []
+        #: Steps whose rows are not in the columns yet: their numbers, and for each part its number,
+        #: the names of its slots, and rows [step, kind, ...].
+        self.waiting: list[tuple[list[int], list[tuple[int, Any, Any]]]] = []
         #: The next step that is observed.
         self.next: float = math.inf
         #: Takes some of the steps in a shorter way, and has their rows.
@@ -84,7 +85,8 @@ class LiveRows:
         started = time.perf_counter()
         if id(self.probe) in self.pending.stopped:
             return
-        self.waiting.append((number, self.made(given_gradients)))
+        found = [(i, names, [rows]) for i, names, rows in self.made(given_gradients)]
+        self.waiting.append(([number], found))
         if len(self.waiting) >= MOST and not self.pending.holds:
             self.write()
         self.record.seconds += time.perf_counter() - started
@@ -97,27 +99,29 @@ class LiveRows:
         if not waiting:
             return
         names = [[part[1] for part in found] for _, found in waiting]
-        size = sum(row.nbytes for _, _, rows in waiting[0][1] for row in rows)
+        numbers = [number for several, _ in waiting for number in several]
+        size = sum(row.nbytes for _, _, rows in waiting[0][1] for row in rows[0])
         pending = self.pending
-        fits = pending.writer is not None or pending.held + len(waiting) * size <= pending.limit
+        fits = pending.writer is not None or pending.held + len(numbers) * size <= pending.limit
         if fits and all(other == names[0] for other in names):
-            self._write_together(waiting, size)
+            self._write_together(numbers, [found for _, found in waiting], size)
         else:
-            for number, found in waiting:
-                self._write_one(number, found)
+            for several, found in waiting:
+                for k, number in enumerate(several):
+                    self._write_one(number, [(i, names, rows[k]) for i, names, rows in found])
 
-    def _write_together(self, waiting: list[tuple[int, Any]], size: int) -> None:
+    def _write_together(self, numbers: list[int], waiting: list[Any], size: int) -> None:
         """Write the rows of several steps, of the same slots and within the limit."""
         pending, probe = self.pending, self.probe
         clock = pending.columns[f"steps of {probe.clock}", 0]
         before = len(clock)
-        clock.append_all([number for number, _ in waiting])
-        for k, (i, names, _) in enumerate(waiting[0][1]):
-            table = np.array([found[k][2] for _, found in waiting])
+        clock.append_all(numbers)
+        for k, (i, names, _) in enumerate(waiting[0]):
+            table = np.concatenate([found[k][2] for found in waiting])
             for j, column in enumerate(self._columns_of(i, names)):
                 column.fill(before, table[0, j])
                 column.extend(table[:, j])
-        pending.count(probe, size, len(waiting))
+        pending.count(probe, size, len(numbers))
 
     def _write_one(self, number: int, found: list[tuple[int, Any, Any]]) -> None:
         """Write the rows of one step, if there is room."""

@@ -257,9 +257,11 @@ class OptimizerRecording(Recording):
         if number + 1 == self.next_live:
             self.copy_values()
         waiting = len(pending.losses) + len(pending.steps)
-        if pending.writer is not None or waiting >= WAITING_STEPS:
+        # With no place for more pinned rows, what waits is written now, not a few steps later.
+        room = 0 if self.plain.pinned is None else self.plain.pinned.every
+        if pending.writer is not None or waiting >= WAITING_STEPS - room:
             pending.count_steps()
-            self._after_short(number)
+            self._after_short(number, room)
             waiting = len(pending.losses) + len(pending.steps)
         else:
             left = min(self.next_live - 2 - number, WAITING_STEPS - 1 - waiting)
@@ -293,10 +295,10 @@ class OptimizerRecording(Recording):
                 self.copy_values()
         self._after_short(number)
 
-    def _after_short(self, number: int) -> None:
+    def _after_short(self, number: int, room: int = 0) -> None:
         """Write steps when enough wait, and find out how many are plain."""
         pending = self.pending
-        if len(pending.losses) + len(pending.steps) >= WAITING_STEPS:
+        if len(pending.losses) + len(pending.steps) >= WAITING_STEPS - room:
             pending.write()
         if pending.writer is not None:
             self._commit_if_due(number)

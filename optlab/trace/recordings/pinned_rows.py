@@ -30,17 +30,18 @@ class PinnedRows:
 
     Attributes
     ----------
+    every : int
     left : int
         So many more steps can be observed before `settle`.
     """
 
     __slots__ = (
-        "_copies", "_copy", "_every", "_first", "_found", "_guards", "_observe", "_optimizer",
-        "_rows", "_total", "left",
+        "_copies", "_copy", "_first", "_found", "_guards", "_observe", "_optimizer", "_rows",
+        "_total", "every", "left",
     )  # fmt: skip
 
     def __init__(self, optimizer: Any, rows: LiveRows, every: int) -> None:
-        self._optimizer, self._rows, self._every = optimizer, rows, every
+        self._optimizer, self._rows, self.every = optimizer, rows, every
         self.left = self._total = self._first = 0
         #: Flat parameters, the slots that they had, and what updates them.
         self._guards: list[tuple[Any, Any, Any]] = []
@@ -65,8 +66,9 @@ class PinnedRows:
         rows, following = self._rows, self._rows.next
         if self._optimizer.bound_step is None or following <= number:
             return
-        most = min(steps, WAITING_STEPS - waiting) - (following - number)
-        count = int(min(MOST - len(rows.waiting), most // self._every))
+        ahead = following - number
+        fit = 1 + (WAITING_STEPS - waiting - ahead) // self.every
+        count = int(min(MOST - len(rows.waiting), fit, (steps - ahead) / self.every))
         if count <= 0 or id(rows.probe) in rows.pending.stopped:
             return
         spans = self._optimizer.bound_step.whole_spans()
@@ -100,7 +102,7 @@ class PinnedRows:
                 observe()
             self._copies = False
             self.left -= 1
-            plain.left = self._every - 2
+            plain.left = self.every - 2
             self._rows.record.seconds += _clock() - started
         else:
             for copy in self._copy:
@@ -113,9 +115,7 @@ class PinnedRows:
         count, self._total = self._total - self.left, self.left
         rows = self._rows
         if count:
-            numbers = range(self._first, self._first + count * self._every, self._every)
-            for k, number in enumerate(numbers):
-                found = [(i, names, table[k]) for i, (names, table) in enumerate(self._found)]
-                rows.waiting.append((number, found))
-            rows.next = self._first + count * self._every
+            rows.next = end = self._first + count * self.every
+            found = [(i, names, table[:count]) for i, (names, table) in enumerate(self._found)]
+            rows.waiting.append((list(range(self._first, end, self.every)), found))
         self.left = self._total = 0
