@@ -51,6 +51,15 @@ class _InPlans:
     __slots__ = ()
 
 
+class _Of:
+    """The key of a subscription to what one object publishes."""
+
+    __slots__ = ("publisher",)
+
+    def __init__(self, publisher: Any) -> None:
+        self.publisher = publisher
+
+
 class Event:
     """One kind of event in the engine, and its listeners.
 
@@ -75,15 +84,17 @@ class Event:
     ()
     """
 
-    __slots__ = ("_subscribed", "eager", "in_plans", "listeners", "name")
+    __slots__ = ("_audiences", "_subscribed", "eager", "in_plans", "listeners", "name")
 
     def __init__(self, name: str, in_plans: bool = False) -> None:
         self.name, self.in_plans = name, in_plans
         self.listeners: tuple[Listener, ...] = ()
         self.eager: tuple[Listener, ...] = ()
+        #: The listeners of each publisher that has some of its own, by its identity, and of others.
+        self._audiences: dict[int | None, tuple[Listener, ...]] = {None: ()}
         self._subscribed: dict[object, Listener] = {}  # in order; one listener may be there twice
 
-    def subscribe(self, listener: Listener, in_plans: bool = False) -> Subscription:
+    def subscribe(self, listener: Listener, in_plans: bool = False, of: Any = None) -> Subscription:
         """Call `listener` at every publication from now on; return the handle that ends it.
 
         Parameters
@@ -93,6 +104,9 @@ class Event:
             Whether a plan of `optlab.capture` may publish to it: it reads what it is given at once,
             keeps no array of it, runs no operation of the engine, and follows `call_rehearsed`. A
             plan publishes the events `backward_finished`, `step_finished` and `step_replayed` only.
+        of : optional
+            Call it only at what this object publishes, such as one optimizer: others do not
+            compute for it what nobody reads. It is the first thing that is published.
         """
         if not callable(listener):
             raise TypeError(
@@ -100,6 +114,8 @@ class Event:
                 "event.subscribe(lambda *what: ...)."
             )
         key = _InPlans() if in_plans and self.in_plans else object()
+        if of is not None:
+            key = _Of(of)
         self._subscribed[key] = listener
         self._renew()
         return Subscription(self, key)
@@ -108,8 +124,8 @@ class Event:
         """Remove one subscription of `listener`; ignore a listener that is not subscribed."""
         for key, other in list(self._subscribed.items()):
             if other == listener and self._subscribed.pop(key, None) is not None:
+                self._renew()
                 break
-        self._renew()
 
     def _renew(self) -> None:
         """Set `listeners` to what is subscribed.
@@ -121,22 +137,44 @@ class Event:
             subscribed = list(self._subscribed.items())
             now = tuple([one for _, one in subscribed])
             eager = tuple([one for key, one in subscribed if type(key) is not _InPlans])
-            if self.listeners == now and self.eager == eager:
+            audiences: dict[int | None, tuple[Listener, ...]] = {None: now}
+            owners = {id(key.publisher) for key, _ in subscribed if type(key) is _Of}
+            for owner in (None, *owners) if owners else ():
+                audiences[owner] = tuple([
+                    one for key, one in subscribed
+                    if type(key) is not _Of or id(key.publisher) == owner
+                ])  # fmt: skip
+            if (self.listeners, self.eager, self._audiences) == (now, eager, audiences):
                 return
-            self.listeners, self.eager = now, eager
+            self.listeners, self.eager, self._audiences = now, eager, audiences
+
+    def audience_of(self, publisher: Any) -> tuple[Listener, ...]:
+        """Return the listeners to what an object publishes.
+
+        Examples
+        --------
+        >>> rang = Event("a bell rang")
+        >>> front, back = object(), object()
+        >>> handle = rang.subscribe(print, of=front)
+        >>> rang.audience_of(front) == (print,), rang.audience_of(back)
+        (True, ())
+        """
+        audiences = self._audiences
+        return audiences.get(id(publisher)) or audiences[None]
 
     @contextmanager
-    def subscribed(self, listener: Listener) -> Iterator[None]:
+    def subscribed(self, listener: Listener, of: Any = None) -> Iterator[None]:
         """Subscribe for the duration of a ``with`` block."""
-        self.subscribe(listener)
+        self.subscribe(listener, of=of)
         try:
             yield
         finally:
             self.unsubscribe(listener)
 
     def publish(self, *what: Any) -> None:
-        """Call every listener."""
-        for listener in self.listeners:
+        """Call every listener, but those to what another object publishes."""
+        several = len(self._audiences) > 1
+        for listener in self.audience_of(what[0]) if several else self.listeners:
             listener(*what)
 
     def __repr__(self) -> str:
@@ -187,6 +225,8 @@ backward_finished = Event("backward finished", in_plans=True)
 input_stored = Event("the input of a layer was stored")
 
 #: An optimizer updated parameters: ``publish(optimizer, updates)``, see `optlab.optimizer.Update`.
+#: Who listens to one optimizer alone subscribes with ``of=optimizer``: others keep to their short
+#: ways, as nobody reads the terms of their rules.
 step_taken = Event("an optimizer took a step")
 
 #: An optimizer took a step by calls on fixed arrays: ``publish(optimizer, shown)``, see
@@ -217,7 +257,7 @@ gradients_cleared = Event("gradients were cleared")
 array_kept = Event("an array stays")
 
 
-def subscribe(event: str | Event, listener: Listener) -> Subscription:
+def subscribe(event: str | Event, listener: Listener, of: Any = None) -> Subscription:
     """Call `listener` at every publication of an event from now on (``ol.events.subscribe``).
 
     Parameters
@@ -226,6 +266,9 @@ def subscribe(event: str | Event, listener: Listener) -> Subscription:
         An event, or its name here: ``"step_taken"``, ``"backward_finished"``, ...
     listener : callable
         Takes what the event publishes. It must not change what it is given.
+    of : optional
+        Listen to this object alone, such as one optimizer: of ``"step_taken"`` others compute no
+        terms then.
 
     Returns
     -------
@@ -256,4 +299,4 @@ def subscribe(event: str | Event, listener: Listener) -> Subscription:
         event = known[event]
     if not isinstance(event, Event):
         raise TypeError(f"subscribe takes an event or its name; got {type(event).__name__}.")
-    return event.subscribe(listener)
+    return event.subscribe(listener, of=of)

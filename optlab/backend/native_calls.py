@@ -38,8 +38,8 @@ class _Ufunc(ctypes.Structure):
 
 
 @cache
-def loop_address(ufunc: Any, dtype: Any) -> int | None:
-    """Return the address of the inner loop of a ufunc of one input; None if it is not found.
+def loop_address(ufunc: Any, dtype: Any, inputs: int = 1) -> int | None:
+    """Return the address of the inner loop of a ufunc of one dtype; None if it is not found.
 
     Examples
     --------
@@ -48,10 +48,10 @@ def loop_address(ufunc: Any, dtype: Any) -> int | None:
     """
     if sys.implementation.name != "cpython":
         return None
-    types = f"{dtype.char}->{dtype.char}"
+    types = f"{dtype.char * inputs}->{dtype.char}"
     fields = _Ufunc.from_address(id(ufunc))
     found = (fields.nin, fields.nout, fields.nargs, fields.ntypes)
-    if found != (1, 1, 2, len(ufunc.types)) or fields.name != ufunc.__name__.encode():
+    if found != (inputs, 1, inputs + 1, len(ufunc.types)) or fields.name != ufunc.__name__.encode():
         return None  # a NumPy whose ufuncs are laid out in another way
     if types not in ufunc.types:
         return None

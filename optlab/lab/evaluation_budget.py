@@ -56,19 +56,23 @@ def _with_closure(
         return run.backward(taken)
 
     def count(who: Any, updates: Any) -> None:
-        if who is optimizer:
-            counts.append(evaluated)
+        counts.append(evaluated)
 
-    with events.step_taken.subscribed(count), suppress(_SpentError):
+    with events.step_taken.subscribed(count, of=optimizer), suppress(_SpentError):
         while evaluated < steps:
-            before = len(counts)
+            before = _updates_of(optimizer)
             last = optimizer.step(closure)
             yield len(counts), last
             if optimizer.schedule is not None:
                 advance(optimizer.schedule, last)
             taken += 1
-            if len(counts) == before and not getattr(run, "noise", None):
+            if _updates_of(optimizer) == before and not getattr(run, "noise", None):
                 return  # converged
+
+
+def _updates_of(optimizer: Any) -> list[int]:
+    """Return how many updates each parameter has had."""
+    return [t for group in optimizer.groups for flat in group.arenas for t in flat.t]
 
 
 def advance(schedule: Any, loss: float) -> None:

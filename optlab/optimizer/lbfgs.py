@@ -186,7 +186,8 @@ class LBFGS(Optimizer):
         Notes
         -----
         An exception, of the closure or by Ctrl-C, leaves everything as after the last of these
-        steps.
+        steps. Where the first gradient is zero within `tolerance_grad`, nothing changes; in a trace
+        that call is one step, whose update is zero.
         """
         self._require_parameters()
         self.unfinished.finish()
@@ -209,6 +210,7 @@ class LBFGS(Optimizer):
             return here.returned
         h = self.groups[0].h
         rate = self.get_lr()
+        skipped, taken = self.skipped, 0
         most = h.max_iter * 5 // 4 if h.max_eval is None else int(h.max_eval)
         evaluations = 1
         for left in reversed(range(h.max_iter)):
@@ -241,8 +243,7 @@ class LBFGS(Optimizer):
                     write_point(self.groups, start)
                 raise
             self._publish(rate, before, start)
-            if events.step_finished.listeners:
-                events.step_finished.publish(self)
+            taken += 1
             if h.line_search_fn is None:
                 if not left:
                     break
@@ -254,6 +255,8 @@ class LBFGS(Optimizer):
                 or evaluations >= most
             ):
                 break
+        if not taken and self.skipped == skipped:  # it has converged: the step leaves all as it is
+            self._publish(rate, first, read_point(self.groups))
         return first.returned
 
     def state_dict(self) -> dict[str, Any]:
@@ -364,9 +367,11 @@ class LBFGS(Optimizer):
     def _publish(self, rate: float, before: Evaluation, start: Any) -> None:
         """Publish a step to listeners."""
         self.loss_of_step = before.loss
-        if events.step_taken.listeners:
+        if events.step_taken.audience_of(self):
             updates = updates_of_step(self.groups, rate, before, start)
             events.step_taken.publish(self, updates)
+        if events.step_finished.listeners:
+            events.step_finished.publish(self)
 
     # Conditions ---------------------------------------------------------------------------------
 

@@ -61,11 +61,16 @@ def fork(
     elif trace.problem is not None and trace.origin is not None:
         run = _ProblemRun(trace)
     else:
+        lost = (
+            f"This trace was pickled, and its loss, {trace.lost_loss!r}, did not come along. "
+            if trace.lost_loss
+            else ""
+        )
         raise TypeError(
-            "fork needs the loss of the run, to compute the gradients of the new steps: give "
-            "fork(..., loss=f), or record with ol.record(optimizer, loss=f), where f takes a dict "
-            "of parameters by names (and, if it takes two arguments, the number of the step from "
-            "0). Traces of ol.compare know it."
+            f"{lost}fork needs the loss of the run, to compute the gradients of the new steps: "
+            "give fork(..., loss=f), or record with ol.record(optimizer, loss=f), where f takes a "
+            "dict of parameters by names (and, if it takes two arguments, the number of the step "
+            "from 0). Traces of ol.compare know it."
         )
     with run.scope():
         first = rebuilt(old, run.parameters, {}, run.template_scope())

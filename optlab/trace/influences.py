@@ -13,7 +13,7 @@ from optlab.autograd.transforms.functional import grad, value_and_grad
 from optlab.nn.clip import ClipGradByValue
 from optlab.optimizer.rule.namespaces import HyperParameters
 from optlab.trace.loss_functions import takes_step
-from optlab.trace.named_array import NamedArray
+from optlab.trace.named_arrays import NamedArray
 
 
 def influence(

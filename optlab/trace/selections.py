@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from optlab.trace.choices import chosen_names, chosen_rows, chosen_steps, rows_of
 from optlab.trace.columns import Column
 from optlab.trace.records import Record
 from optlab.trace.variables import SCALARS, flat_rows, variables_of
@@ -18,21 +19,17 @@ def select(trace: Any, step: Any = None, parameter: Any = None) -> Any:
     for name in ("stopped", "error", "problem", "optimizer", "steps_taken", "loss_function"):
         setattr(found, name, getattr(trace, name))
     found.sentences += trace.left_out
-    known = _all_steps(trace)
-    wanted = _wanted(step, known)
+    wanted = chosen_steps(step, _all_steps(trace))
     found.marks += [(n, text) for n, text in trace.marks if wanted is None or n in wanted]
-    names = _wanted_names(trace, parameter)
-
-    def rows(own: np.ndarray) -> Any:
-        return slice(None) if wanted is None else np.isin(own, list(wanted))
-
+    every = _names_of(trace)
+    names = set(chosen_names(parameter, every))
     steps = trace.step
     for kind in ("step", *SCALARS, "memory"):
         if (kind, 0) in trace.columns:
-            found.columns[kind, 0].extend(trace.columns[kind, 0].array()[rows(steps)])
+            found.columns[kind, 0].extend(trace.columns[kind, 0].array()[rows_of(steps, wanted)])
     for clock, layouts in trace.layouts.items():
         own = trace.steps(clock)
-        chosen = rows(own)
+        chosen = rows_of(own, wanted)
         if (f"steps of {clock}", 0) in trace.columns:
             found.columns[f"steps of {clock}", 0].extend(own[chosen])
         found.layouts[clock] = [[part] for layout in layouts for part in layout if part[0] in names]
@@ -48,25 +45,18 @@ def select(trace: Any, step: Any = None, parameter: Any = None) -> Any:
     for one in variables_of(trace):
         if one.parameter not in names:
             continue
-        chosen = rows(trace.steps(one.clock))
-        array = one.array
-        if one.kind == "parameter":
-            after = array[1:][chosen]
-            first = 0 if wanted is None else int(np.argmax(chosen)) if len(chosen) else 0
-            array = np.concatenate([array[first : first + 1], after])
-        else:
-            array = array[chosen]
+        array = chosen_rows(one.array, rows_of(trace.steps(one.clock), wanted))
         i = places[one.clock, one.parameter]
         found.columns[one.kind, i].extend(flat_rows(array))
     for label, record in trace.records.items():
         copy = found.records[label] = Record(label, record.text)
         copy.seconds, copy.bytes = record.seconds, record.bytes
         own = record.steps.array(np.int64)
-        chosen = rows(own)
+        chosen = rows_of(own, wanted)
         copy.steps.extend(own[chosen])
         for quantity, arrays in record.arrays().items():
             for name, array in arrays.items():
-                if name in names or not name or name not in _names_of(trace):
+                if name in names or name not in every:
                     column = copy.columns[quantity, name] = Column()
                     column.extend(array[chosen])
         copy.stored_results = {
@@ -82,36 +72,7 @@ def _all_steps(trace: Any) -> set[int]:
     return {int(n) for own in clocks for n in own}
 
 
-def _wanted(step: Any, known: set[int]) -> set[int] | None:
-    """Return the chosen steps; None for all."""
-    if step is None:
-        return None
-    if isinstance(step, slice):
-        low = -np.inf if step.start is None else step.start
-        high = np.inf if step.stop is None else step.stop
-        inside = sorted(n for n in known if low <= n <= high)
-        return set(inside[:: step.step or 1])
-    wanted = {int(n) for n in np.atleast_1d(step)}
-    missing = sorted(wanted - known)
-    if missing:
-        nearest = min(known, key=lambda n: abs(n - missing[0]), default=None)
-        beside = "" if nearest is None else f"; the nearest is {nearest}"
-        raise KeyError(f"step {missing[0]} was not recorded{beside}")
-    return wanted
-
-
 def _names_of(trace: Any) -> list[str]:
     """Return the names of all parameters of a trace."""
     named = [part[0] for layouts in trace.layouts.values() for layout in layouts for part in layout]
     return list(dict.fromkeys(named))
-
-
-def _wanted_names(trace: Any, parameter: Any) -> set[str]:
-    names = _names_of(trace)
-    if parameter is None:
-        return set(names)
-    wanted = [parameter] if isinstance(parameter, str) else list(parameter)
-    for name in wanted:
-        if name not in names:
-            raise KeyError(f"there is no parameter {name!r}; there is {', '.join(names)}")
-    return set(wanted)

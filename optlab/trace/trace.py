@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from collections import defaultdict
 from collections.abc import Callable
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from optlab.backend.namespaces import name_methods
 from optlab.backend.wrong_arguments import explain_methods
@@ -101,6 +102,8 @@ class Trace(Additions, WhatIf, Forms):
         self.origin: tuple[Any, int] | None = None
         #: The loss that `record` was given, a function of a dict of parameters, for `fork`.
         self.loss_function: Any = None
+        #: The name of a loss that did not come along when the trace was pickled.
+        self.lost_loss = ""
         self.optimizer: Any = None
         self.marks: list[tuple[int, str]] = []
         self.columns: defaultdict[tuple[str, int], Column] = defaultdict(Column)
@@ -122,8 +125,23 @@ class Trace(Additions, WhatIf, Forms):
         self.complete: Callable[[], None] = _nothing
 
     def __getstate__(self) -> dict[str, Any]:
-        self.complete()  # a copy in another process knows neither recording nor loss
-        return {**vars(self), "complete": _nothing, "loss_function": None}
+        """Return what is pickled: a loss stays behind, as most functions cannot be pickled."""
+        self.complete()  # another process knows nothing of the recording
+        loss = self.loss_function
+        lost = self.lost_loss if loss is None else getattr(loss, "__name__", type(loss).__name__)
+        return {**vars(self), "complete": _nothing, "loss_function": None, "lost_loss": lost}
+
+    def __copy__(self) -> Self:
+        return self._filled(type(self).__new__(type(self)), self.__getstate__())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        found = memo[id(self)] = type(self).__new__(type(self))
+        return self._filled(found, copy.deepcopy(self.__getstate__(), memo))
+
+    def _filled(self, found: Self, state: dict[str, Any]) -> Self:
+        """Give a copy its state, and the loss: in this process it is there."""
+        vars(found).update(state, loss_function=self.loss_function, lost_loss=self.lost_loss)
+        return found
 
     if not TYPE_CHECKING:  # a type checker finds missing names by itself
 

@@ -445,6 +445,34 @@ def test_a_record_has_every_step_and_its_loss(search):
     np.testing.assert_allclose(trace.terms["update"]["p"], path[1:] - path[:-1])
 
 
+@BOTH
+@pytest.mark.parametrize("probes", ["toy", "light"])
+def test_a_call_that_has_converged_is_a_step_that_changes_nothing(search, probes):
+    p = ol.Parameter(np.zeros(4), name="p")
+    optimizer = LBFGS(max_iter=60, line_search_fn=search, tolerance_grad=1e-3, parameters=[p])
+    closure = closure_of(optimizer, bowl(p))
+    optimizer.step(closure)
+    there, taken = p.numpy(), optimizer.history.iterations
+    with ol.record(optimizer, probes=probes) as trace:
+        returned = [optimizer.step(closure).item() for _ in range(3)]
+    assert trace.loss.tolist() == returned
+    assert len(set(returned)) == 1
+    assert optimizer.history.iterations == taken
+    if probes == "toy":
+        assert (trace.parameters["p"] == there).all()
+        assert not trace.terms["update"]["p"].any()
+        assert np.linalg.norm(trace.gradients["p"][-1], np.inf) <= 1e-3
+    assert np.array_equal(p.numpy(), there)
+
+
+def test_a_step_that_the_policy_skips_is_none_in_the_trace():
+    p = ol.Parameter([1.0], name="p")
+    optimizer = LBFGS(parameters=[p], not_finite="skip")
+    with ol.record(optimizer) as trace, np.errstate(all="ignore"):
+        optimizer.step(closure_of(optimizer, lambda: (p / 0.0).sum()))
+    assert (len(trace), optimizer.skipped) == (0, 1)
+
+
 def test_a_race_counts_its_evaluations():
     race = ol.compare(
         "rosenbrock",

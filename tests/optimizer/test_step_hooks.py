@@ -157,6 +157,18 @@ class TestSubscribe:
         assert steps == [optimizer] * 3
         assert ol.events.step_finished.listeners == ()
 
+    def test_a_listener_to_one_optimizer_hears_no_other(self):
+        made = [ol.optimizer.SGD(0.1, parameters=[ol.Parameter([1.0])]) for _ in range(2)]
+        heard = []
+        with (
+            ol.events.subscribe("step_taken", lambda who, _: heard.append(("one", who)), made[0]),
+            ol.events.subscribe("step_taken", lambda who, _: heard.append(("all", who))),
+        ):
+            for optimizer in made:
+                optimizer.minimize((optimizer.parameters[0] ** 2).sum())
+        assert heard == [("one", made[0]), ("all", made[0]), ("all", made[1])]
+        assert ol.events.step_taken.audience_of(made[0]) == ol.events.step_taken.listeners == ()
+
     def test_wrong_names_and_listeners(self):
         with pytest.raises(ValueError, match=r"there is no event 'step'; there are.*step_taken"):
             ol.events.subscribe("step", print)

@@ -157,6 +157,39 @@ def test_gradients_are_raw_and_what_clip_and_decay_made_of_them_is_a_term():
     assert trace.terms["used_gradient"]["w"].tolist() == [[1.0 + 5.0, 0.25 - 5.0]]
 
 
+def test_a_recording_of_one_optimizer_leaves_others_to_their_short_ways(monkeypatch):
+    from optlab.optimizer.step import step as steps
+
+    general, of_sizes = steps.apply_rule, []
+
+    def counted(optimizer, p, *rest):
+        of_sizes.append(p.size)
+        return general(optimizer, p, *rest)
+
+    monkeypatch.setattr(steps, "apply_rule", counted)
+    large = ol.Parameter(np.zeros(1 << 14), name="large")
+    other = ol.optimizer.Adam(0.1, parameters=[large])
+    w = ol.Parameter([1.0, 2.0], name="w")
+    optimizer = ol.optimizer.SGD(0.1, parameters=[w])
+
+    def steps_of_both():
+        for _ in range(3):
+            give(large, np.ones(1 << 14))
+            other.step()
+            (w * w).sum().backward()
+            optimizer.step()
+            optimizer.clear_grad()
+
+    with ol.record(optimizer, probes="toy") as trace:
+        steps_of_both()
+    assert of_sizes == [2] * 3  # the other one's are fused
+    assert len(trace) == 3
+    with ol.record(other, probes=["norms"]) as trace:  # whose terms are computed
+        steps_of_both()
+    assert of_sizes.count(1 << 14) == 3
+    assert trace.norms["update"]["large"].shape == (3,)
+
+
 def test_without_clip_and_decay_there_is_no_used_gradient():
     assert "used_gradient" not in recorded_run(EACH["SGD"], 2).terms
 

@@ -99,6 +99,46 @@ def test_selections():
         trace.sel(parameter="c")
 
 
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=list(OPTIONS))
+def test_a_quantity_selects_as_the_trace_does(options):
+    trace = run(**options)
+    of_the_whole_run = {name for record in trace.records.values() for name in record.results()}
+    checked = 0
+    for name in [name for name in trace.names if name not in of_the_whole_run]:
+        own = trace.steps(name).tolist()
+        for step in (None, own[0], own[-1], own[:2], slice(own[0], own[-1]), slice(own[-1], None)):
+            for parameter in (None, "b", ["b", "a/1"]):
+                of_parameters = isinstance(trace[name], dict)
+                if parameter is not None and not of_parameters:
+                    continue
+                found = trace[name].sel(step=step, parameter=parameter)
+                expected = trace.sel(step=step, parameter=parameter)[name]
+                assert type(found) is type(expected)
+                if of_parameters and parameter != "b":
+                    assert found.keys() == expected.keys()
+                    pairs = [(found[k], expected[k]) for k in found]
+                else:
+                    pairs = [(found, expected)]
+                for one, other in pairs:
+                    assert np.array_equal(one, other, equal_nan=True), (name, step, parameter)
+                    checked += 1
+    assert checked > 6
+
+
+def test_what_a_quantity_cannot_select():
+    trace = run(probes=[ol.probes.Norms(every=5)])
+    norms = trace["norm of gradient"]
+    with pytest.raises(KeyError, match="step 5 was not recorded; the nearest is 6"):
+        norms.sel(step=5)
+    with pytest.raises(KeyError, match="there is no parameter 'c'; there is a/1, b"):
+        norms.sel(parameter="c")
+    with pytest.raises(KeyError, match="there is no parameter 'b'; there is none"):
+        trace["loss"].sel(parameter="b")
+    assert norms.sel(parameter="b").sel(step=6)["b"].shape == (1,)
+    with pytest.raises(TypeError, match=r"this array\nwas computed|was computed from one"):
+        (norms.sel(parameter="b") * 2).view(type(trace["loss"])).sel(step=1)
+
+
 def test_dataframes():
     trace = run(probes=[ol.probes.Norms(), ol.probes.Angle(every=2)])
     frame = trace.to_dataframe()

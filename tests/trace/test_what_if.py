@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 
 import numpy as np
@@ -74,7 +75,20 @@ class TestFork:
         bowl = trace.fork(step=7, loss=lambda p: (p["w"] ** 2).sum())
         again = bowl.fork(step=9)  # of the fork's loss, not of the first run's
         assert ol.trace.first_difference(again, bowl) is None
-        assert pickle.loads(pickle.dumps(trace)).loss_function is None
+        for copied in (copy.copy(trace), copy.deepcopy(trace)):
+            assert ol.trace.first_difference(copied.fork(step=7), trace) is None
+
+    def test_a_pickled_trace_says_which_loss_it_has_lost(self):
+        w = ol.Parameter(np.array([-1.2, 1.0]), name="w")
+        optimizer = make("Momentum", w)
+        with ol.record(optimizer, loss=rosenbrock) as trace:
+            rosenbrock({"w": w}).backward()
+            optimizer.step()
+        for there in (trace, copy.deepcopy(trace), pickle.loads(pickle.dumps(trace))):
+            pickled = pickle.loads(pickle.dumps(there))
+            with pytest.raises(TypeError, match=r"pickled, and its loss, 'rosenbrock', did not.*"):
+                pickled.fork(step=0)
+            assert ol.trace.first_difference(pickled.fork(0, loss=rosenbrock), trace) is None
 
     def test_without_a_loss_it_says_both_ways_to_give_one(self):
         w = ol.Parameter(np.array([-1.2, 1.0]), name="w")

@@ -76,6 +76,34 @@ def test_what_it_needs_is_said():
         ol.viz.series(large, "row")
 
 
+def test_a_trace_without_steps_or_losses_says_so():
+    with pytest.raises(ValueError, match="the trace 'empty' has no steps to draw"):
+        ol.viz.series(ol.trace.Trace("empty"))
+    w = ol.Parameter([1.0], name="w")
+    optimizer = ol.optimizer.SGD(0.1, parameters=[w])
+    with ol.record(optimizer) as trace:
+        w.grad = ol.to_tensor([1.0])
+        optimizer.step()
+    with pytest.raises(ValueError, match=r"'SGD' has no loss, which series draws.*backward\(\)"):
+        trace.figure()
+    assert ol.viz.series(trace, "norm of gradient").data
+
+
+@pytest.mark.parametrize(
+    ("name", "give"),
+    [("basins", "ol.basins"), ("connection", "ol.lab.connect"), ("tuning", "ol.compare"),
+     ("fair_comparison", "ol.compare"), ("heatmap", "ol.sweep"), ("landscape", "ol.lab.landscape"),
+     ("surface_map", "ol.problems"), ("training", "ol.lab.recipe")],
+)  # fmt: skip
+@pytest.mark.parametrize("given", [None, 3, "run.zarr", np.zeros(3), ol.optimizer.SGD, []])
+def test_what_is_no_result_is_refused_by_what_to_give(name, give, given):
+    for function in (name, f"{name}_png"):
+        draw = getattr(ol.viz, function, None)
+        if draw is not None:
+            with pytest.raises((TypeError, ValueError), match=rf"{name}.*({give}|needs at least)"):
+                draw(given)
+
+
 def test_influences():
     trace = run()
     assert ol.viz.influence_png(trace, 8, parameter="w").startswith(b"\x89PNG")

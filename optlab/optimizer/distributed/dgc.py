@@ -366,7 +366,7 @@ class DGCMomentum(Optimizer):
         rule = cast("UpdateRule", self)
         self.unfinished.finish()
         exchange = self._joined()
-        has_listeners = bool(events.step_taken.listeners)
+        has_listeners = bool(events.step_taken.audience_of(self))
         rate = self.get_lr()
         parts, present = self._parts(given, exchange.size)
         looks = self.not_finite != "pass"

@@ -370,6 +370,22 @@ class BoundStep:
                 self._shows = False
         return self._shows or None  # type: ignore[return-value]
 
+    def whole_spans(self) -> list[_BoundSpan] | None:
+        """Return what updates each flat array of parameters; None if some are updated in parts.
+
+        A span has its parameters as `params`, and their gradient as ``arrays[1]`` after each step
+        that is its own: then `t` is the number of steps that the parameters have had.
+        """
+        found = []
+        for group, spans in self._groups:
+            if len(spans) != len(group.arenas):
+                return None
+            for span in spans:
+                if span.last - span.first != len(span.params.parameters):
+                    return None
+                found.append(span)
+        return found
+
     def memory_for_gradients(self) -> dict[Any, Any]:
         """Return the array of each leaf from which `take_gathered` reads its gradient."""
         return {

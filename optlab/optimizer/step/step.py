@@ -77,8 +77,12 @@ def take_step(optimizer: UpdateRule, given: dict[int, Any] | None = None) -> Non
     if optimizer.unfinished:
         optimizer.unfinished.finish()
     listeners = events.step_taken.listeners
+    if listeners:
+        listeners = events.step_taken.audience_of(optimizer)
     has_listeners = bool(listeners)
-    if given is None and len(events.step_shown.listeners) >= len(listeners):
+    if given is None and (
+        not has_listeners or len(events.step_shown.audience_of(optimizer)) >= len(listeners)
+    ):
         if optimizer.bound_step is None:
             bound.bind_when_due(optimizer)
         step = optimizer.bound_step

@@ -234,15 +234,15 @@ class Wrapper(Optimizer):
         progress = Progress()
 
         def listen(who: Any, updates: list[Update]) -> None:
-            if who is self.inner_optimizer and heard is not None:
+            if heard is not None:
                 loss = [who.loss_of_step] if hasattr(who, "loss_of_step") else []
                 rows = whole_updates(self.arenas, updates, who.get_lr())
                 heard.append((rows, loss))
 
         try:
-            if events.step_taken.listeners:
+            if events.step_taken.audience_of(self):
                 heard = []
-                with events.step_taken.subscribed(listen):
+                with events.step_taken.subscribed(listen, of=self.inner_optimizer):
                     result = take()
                 early = [[self._add_to_row(row, None) for row in rows] for rows, _ in heard[:-1]]
             else:

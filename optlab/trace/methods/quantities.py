@@ -12,7 +12,7 @@ import numpy as np
 
 from optlab.backend.memory.ledger import ROLES
 from optlab.trace.columns import Column
-from optlab.trace.named_array import NamedArray
+from optlab.trace.named_arrays import NamedArrays, RecordedArray, one_or_all
 from optlab.trace.records import Record
 
 Arrays = Mapping[str, np.ndarray]
@@ -238,10 +238,10 @@ class Quantities:
         self.complete()
         if name in _SCALARS:
             return self.step
-        if name == "norms" or name.removeprefix("norm of ") in self._recorded_norms():
-            return self._clock("norms").array(np.int64)
         if name == "values" or name in self._recorded():
             return self._clock("values").array(np.int64)
+        if name == "norms" or name.removeprefix("norm of ") in self._recorded_norms():
+            return self._clock("norms").array(np.int64)
         observed = self._observed()
         if name not in observed:
             raise self._no_such(name)
@@ -251,7 +251,8 @@ class Quantities:
         """Return one recorded quantity by its name: ``trace["moment1"]["w"]``, ``trace["loss"]``.
 
         A quantity of parameters is a mapping from their names. Of one parameter alone it is an
-        array, which takes the name of the parameter, too.
+        array, which takes the name of the parameter, too. ``trace["moment1"].sel(step=34)`` chooses
+        steps and parameters as ``trace.sel`` does.
 
         Raises
         ------
@@ -264,12 +265,12 @@ class Quantities:
                 f"trace.sel(step={name!r})."
             )
         if name in _SCALARS:
-            return getattr(self, name)
+            return RecordedArray.of(getattr(self, name), steps=self.step)
         arrays = self._recorded().get(name)
         if not arrays and name.startswith("norm of "):
             arrays = self._recorded_norms().get(name.removeprefix("norm of "))
         if arrays:
-            return _one_or_all(arrays)
+            return one_or_all(NamedArrays(arrays, self.steps(name)))
         observed = self._observed()
         if name not in observed:
             raise self._no_such(name)
@@ -277,7 +278,10 @@ class Quantities:
         found = record.arrays().get(quantity)
         if found is None:
             return record.results()[quantity]
-        return found[""] if set(found) == {""} else _one_or_all(found)
+        steps = record.steps.array(np.int64)
+        if set(found) == {""}:
+            return RecordedArray.of(found[""], steps=steps)
+        return one_or_all(NamedArrays(found, steps))
 
     def _no_such(self, name: Any) -> KeyError:
         """Return the error for a name that was not recorded; what is nearest to it comes first."""
@@ -288,14 +292,6 @@ class Quantities:
             kind = "gradient" if "gradient" in names else "norm of gradient"
             hint = f"; {name!r} is a parameter: trace[{kind!r}][{name!r}], for example"
         return KeyError(f"nothing named {name!r} was recorded; there is {', '.join(names)}{hint}")
-
-
-def _one_or_all(arrays: Arrays) -> Any:
-    """Return a mapping of several arrays, or the one that there is."""
-    if len(arrays) > 1:
-        return arrays
-    [(name, array)] = arrays.items()
-    return NamedArray.of(array, name)
 
 
 def _by_label(kinds: Mapping[str, Arrays]) -> dict[str, Arrays]:

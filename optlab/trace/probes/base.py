@@ -71,6 +71,11 @@ class Schedule:
         """Return this schedule, or every k-th step if none was given."""
         return self if self.is_given else Schedule(every=every)
 
+    @property
+    def spacing(self) -> int:
+        """The distance of the steps that are observed, if they all have one; otherwise 0."""
+        return 0 if self.steps is not None or self.geometric is not None else self.every or 1
+
     def is_due(self, number: int) -> bool:
         """Return whether step `number`, from 1, is observed."""
         if self.steps is not None:

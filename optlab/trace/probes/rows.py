@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +17,7 @@ from optlab.trace.probes.base import (
     chosen_names,
     documented,
 )
+from optlab.trace.probes.compiled_norms import CompiledNorms
 
 #: Name, first element, end and shape of a parameter in the rows of a column.
 Layout = list[tuple[str, int, int, tuple[int, ...]]]
@@ -45,6 +46,32 @@ class RowProbe(Probe):
         """Return the rows of several flat arrays of one length; a list has one in pieces."""
         whole = [np.concatenate(x, axis=None) if type(x) is list else x for x in arrays]
         return [self.row(part, array) for array in whole]
+
+    def live_rows(
+        self, part: int, now: Any, gradients: list[Any], slots: Collection[Any], before: Any
+    ) -> Any:
+        """Return the rows of arrays as they are after a step in a shorter way; None without one.
+
+        They are those of parameters, gradients in pieces, slots, and the change of the parameters.
+        """
+        return None
+
+    def writer(
+        self, part: int, now: Any, gradient: Any, slots: Collection[Any], before: Any, count: int
+    ) -> tuple[Callable[[], Any], Any]:
+        """Return a function that takes the rows of `live_rows` in each call, and where they are.
+
+        The arrays are the same in each call; `before` is overwritten. Of `count` calls there is
+        place for the rows.
+        """
+        rows: list[Any] = []
+
+        def write() -> None:
+            with np.errstate(all="ignore"):
+                np.subtract(now, before, out=before)
+                rows.append(self.rows(part, [now, gradient, *slots, before]))
+
+        return write, rows
 
 
 @documented
@@ -202,10 +229,12 @@ class Norms(RowProbe):
         self.needs_update = self.terms
         self._layouts: list[Layout] = []
         self._sums: list[_SumsOfSquares] = []
+        self._compiled: list[CompiledNorms] = []
 
     def start(self, run: Run) -> None:
         """Look up where each parameter lies."""
         self._sums = [_SumsOfSquares(part.bounds) for part in run.parts]
+        self._compiled = [CompiledNorms(one.pieces(), one.count, BLOCK) for one in self._sums]
         self._layouts = [
             [(name, k, k + 1, ()) for k, name in enumerate(part.names)] for part in run.parts
         ]
@@ -222,6 +251,26 @@ class Norms(RowProbe):
         """Return the norms of several flat arrays; a list has one in pieces."""
         sums = self._sums[part].of(arrays)
         return np.sqrt(sums, out=sums)
+
+    def live_rows(
+        self, part: int, now: Any, gradients: list[Any], slots: Collection[Any], before: Any
+    ) -> Any:
+        """Return the same as `rows` by one compiled call, if that is there."""
+        compiled = self._compiled[part]
+        found = None if compiled.refused else compiled.of(now, gradients, slots, before)
+        if found is None or compiled.agrees:
+            return found
+        with np.errstate(all="ignore"):
+            by_numpy = self.rows(part, [now, gradients, *slots, now - before])
+        compiled.compare(found, by_numpy)
+        return by_numpy
+
+    def writer(
+        self, part: int, now: Any, gradient: Any, slots: Collection[Any], before: Any, count: int
+    ) -> tuple[Callable[[], Any], Any]:
+        """Return what writes rows: one compiled call, if that is there."""
+        found = self._compiled[part].writer(now, gradient, slots, before, count)
+        return found or super().writer(part, now, gradient, slots, before, count)
 
 
 #: The elements of a block that is summed at once: several arrays of so many stay in the cache.
@@ -255,6 +304,14 @@ class _SumsOfSquares:
         self._table = np.empty((0, 0))
         self._views: list[np.ndarray] = []
         self._rows: list[np.ndarray] = []
+
+    def pieces(self) -> list[tuple[int, int, int]]:
+        """Return first element, length and parameter of what is summed at once."""
+        return [
+            (start + first, end - first, k)
+            for start, _, pieces in self.blocks
+            for first, end, k in pieces
+        ]
 
     def of(self, arrays: list[Any]) -> np.ndarray:
         """Return the sums, [array, parameter]; an array that is a list is in pieces."""

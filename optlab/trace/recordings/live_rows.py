@@ -29,10 +29,13 @@ class LiveRows:
         self.probe, self.parts, self.pending, self.record = probe, run.parts, pending, record
         #: The parameters before the step that is observed next.
         self.before: list[Any] = [None] * len(run.parts)
-        #: Steps whose rows are not in the columns yet: number, and what `made` has returned.
-        self.waiting: list[tuple[int, Any]] = []
+        #: Steps whose rows are not in the columns yet: their numbers, and for each part its number,
+        #: the names of its slots, and rows [step, kind, ...].
+        self.waiting: list[tuple[list[int], list[tuple[int, Any, Any]]]] = []
         #: The next step that is observed.
         self.next: float = math.inf
+        #: Takes some of the steps in a shorter way, and has their rows.
+        self.pinned: Any = None
 
     def copy_values(self) -> None:
         """Copy the parameters before a step that is observed."""
@@ -52,57 +55,73 @@ class LiveRows:
         for i, part in enumerate(self.parts):
             now, (gradients, missing) = part.values(), part.gradients(given_gradients)
             slots = part.slots()
-            # What the parameters were is not needed any more.
-            update = np.subtract(now, self.before[i], out=self.before[i])
-            if missing:
-                (gradients,) = gradients
-                update = np.where(np.isnan(gradients), np.nan, update)
-                gradients = [gradients]
-            arrays = [now, gradients, *slots.values(), update]
-            if type(now) is not np.ndarray:
-                arrays = [
-                    [on_host(one) for one in x] if type(x) is list else on_host(x) for x in arrays
-                ]
-            found.append((i, tuple(slots), self.probe.rows(i, arrays)))
+            if type(now) is np.ndarray and not missing:
+                rows = self.probe.live_rows(i, now, gradients, slots.values(), self.before[i])
+                if rows is not None:
+                    found.append((i, tuple(slots), rows))
+                    continue
+            with np.errstate(all="ignore"):  # a run that diverges does so without this
+                found.append((i, tuple(slots), self._by_numpy(i, now, gradients, missing, slots)))
         return found
+
+    def _by_numpy(
+        self, i: int, now: Any, gradients: list[Any], missing: bool, slots: dict[str, Any]
+    ) -> Any:
+        """Return the rows of a part, from arrays of any kind."""
+        # What the parameters were is not needed any more.
+        update = np.subtract(now, self.before[i], out=self.before[i])
+        if missing:
+            (gradient,) = gradients
+            update = np.where(np.isnan(gradient), np.nan, update)
+        arrays = [now, gradients, *slots.values(), update]
+        if type(now) is not np.ndarray:
+            arrays = [
+                [on_host(one) for one in x] if type(x) is list else on_host(x) for x in arrays
+            ]
+        return self.probe.rows(i, arrays)
 
     def observe(self, number: int, given_gradients: Any) -> None:
         """Write the rows of step `number`."""
         started = time.perf_counter()
         if id(self.probe) in self.pending.stopped:
             return
-        self.waiting.append((number, self.made(given_gradients)))
+        found = [(i, names, [rows]) for i, names, rows in self.made(given_gradients)]
+        self.waiting.append(([number], found))
         if len(self.waiting) >= MOST and not self.pending.holds:
             self.write()
         self.record.seconds += time.perf_counter() - started
 
     def write(self) -> None:
         """Write the rows that wait into the columns."""
+        if self.pinned is not None:
+            self.pinned.settle()
         waiting, self.waiting = self.waiting, []
         if not waiting:
             return
         names = [[part[1] for part in found] for _, found in waiting]
-        size = sum(row.nbytes for _, _, rows in waiting[0][1] for row in rows)
+        numbers = [number for several, _ in waiting for number in several]
+        size = sum(row.nbytes for _, _, rows in waiting[0][1] for row in rows[0])
         pending = self.pending
-        fits = pending.writer is not None or pending.held + len(waiting) * size <= pending.limit
+        fits = pending.writer is not None or pending.held + len(numbers) * size <= pending.limit
         if fits and all(other == names[0] for other in names):
-            self._write_together(waiting, size)
+            self._write_together(numbers, [found for _, found in waiting], size)
         else:
-            for number, found in waiting:
-                self._write_one(number, found)
+            for several, found in waiting:
+                for k, number in enumerate(several):
+                    self._write_one(number, [(i, names, rows[k]) for i, names, rows in found])
 
-    def _write_together(self, waiting: list[tuple[int, Any]], size: int) -> None:
+    def _write_together(self, numbers: list[int], waiting: list[Any], size: int) -> None:
         """Write the rows of several steps, of the same slots and within the limit."""
         pending, probe = self.pending, self.probe
         clock = pending.columns[f"steps of {probe.clock}", 0]
         before = len(clock)
-        clock.append_all([number for number, _ in waiting])
-        for k, (i, names, _) in enumerate(waiting[0][1]):
-            table = np.array([found[k][2] for _, found in waiting])
+        clock.append_all(numbers)
+        for k, (i, names, _) in enumerate(waiting[0]):
+            table = np.concatenate([found[k][2] for found in waiting])
             for j, column in enumerate(self._columns_of(i, names)):
                 column.fill(before, table[0, j])
                 column.extend(table[:, j])
-        pending.count(probe, size, len(waiting))
+        pending.count(probe, size, len(numbers))
 
     def _write_one(self, number: int, found: list[tuple[int, Any, Any]]) -> None:
         """Write the rows of one step, if there is room."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from time import perf_counter as _clock
 from typing import Any
@@ -11,6 +12,7 @@ from optlab.backend import events
 from optlab.optimizer.step.records import whole_updates
 from optlab.trace.probes.rows import Values
 from optlab.trace.recordings.limits import WAITING_ELEMENTS, WAITING_STEPS
+from optlab.trace.recordings.pinned_rows import PinnedRows
 from optlab.trace.recordings.plain_steps import PlainSteps
 from optlab.trace.recordings.recording import Recording
 
@@ -71,12 +73,17 @@ class OptimizerRecording(Recording):
             self.bytes = self._memory.__enter__()
         self.plain.skipped = self.optimizer.skipped
         self.plain.live = self._only_live and self._short and self.every == 1
+        if self.plain.live and len(self.live_rows) == 1:
+            every = self.due[id(self.live[0])].spacing
+            if every >= 2:
+                self.plain.pinned = PinnedRows(self.optimizer, self.live_rows[0], every)
+                self.live_rows[0].pinned = self.plain.pinned
         events.call_rehearsed.subscribe(self._on_rehearsal, in_plans=True)
         if self.always:
             events.backward_finished.subscribe(self.on_backward)
-            events.step_taken.subscribe(self._on_step)
+            events.step_taken.subscribe(self._on_step, of=self.optimizer)
             if self._keeps_values():
-                events.step_shown.subscribe(self._on_shown)
+                events.step_shown.subscribe(self._on_shown, of=self.optimizer)
         else:
             self._listen()
             self._listen_if_needed()
@@ -99,6 +106,8 @@ class OptimizerRecording(Recording):
             self._memory.__exit__(None, None, None)
             self.bytes = None
         super().stop()
+        for rows in self.live_rows:  # a circle of references would keep the trace
+            rows.pinned = None
 
     def _listen(self) -> None:
         """Listen to backward passes and steps, in captured calls too if no probe needs more."""
@@ -125,7 +134,7 @@ class OptimizerRecording(Recording):
         self._listen()
         wanted = self.needs_update(self.trace.steps_taken + 1)
         if wanted and not self._listens:
-            events.step_taken.subscribe(self._on_update)
+            events.step_taken.subscribe(self._on_update, of=self.optimizer)
         elif self._listens and not wanted:
             events.step_taken.unsubscribe(self._on_update)
         self._listens = wanted
@@ -161,6 +170,7 @@ class OptimizerRecording(Recording):
     def _state(self) -> dict[str, Any]:
         own = ("_updates", "next_due", "next_live", "waiting_elements")
         of_plain = ("leaf", "left", "live", "loss", "skipped")
+        self._settle_pinned()
         self.pending.settle()
         return {
             "own": {name: getattr(self, name) for name in own},
@@ -172,6 +182,7 @@ class OptimizerRecording(Recording):
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
+        self._settle_pinned()
         self.pending.settle()
         vars(self).update(state["own"])
         for name, x in state["plain"].items():
@@ -204,8 +215,7 @@ class OptimizerRecording(Recording):
             plain.loss = total if plain.loss is None else plain.loss + total
 
     def _on_update(self, optimizer: Any, updates: Any) -> None:
-        if optimizer is self.optimizer:
-            self._updates = updates
+        self._updates = updates
 
     def on_finished(self, optimizer: Any) -> None:
         """Take a step."""
@@ -221,6 +231,7 @@ class OptimizerRecording(Recording):
             self.plain.take()
             self.take_live()
             return
+        self._settle_pinned()
         pending.count_steps()
         number = self.trace.steps_taken + 1
         if self._short and (number < self.next_due or self._only_live):
@@ -234,8 +245,11 @@ class OptimizerRecording(Recording):
             self._listen_if_needed()
             self._plan_ahead()
 
-    def take_live(self) -> None:
+    def take_live(self, show: Callable[[], None] | None = None) -> None:
         """Observe the arrays after a step that was taken, or before the next one."""
+        self._settle_pinned()
+        if show is not None:
+            show()
         pending = self.pending
         number = pending.first + len(pending.losses) - 1
         if number == self.next_live:
@@ -243,12 +257,26 @@ class OptimizerRecording(Recording):
         if number + 1 == self.next_live:
             self.copy_values()
         waiting = len(pending.losses) + len(pending.steps)
-        if pending.writer is not None or waiting >= WAITING_STEPS:
+        # With no place for more pinned rows, what waits is written now, not a few steps later.
+        room = 0 if self.plain.pinned is None else self.plain.pinned.every
+        if pending.writer is not None or waiting >= WAITING_STEPS - room:
             pending.count_steps()
-            self._after_short(number)
+            self._after_short(number, room)
+            waiting = len(pending.losses) + len(pending.steps)
         else:
             left = min(self.next_live - 2 - number, WAITING_STEPS - 1 - waiting)
             self.plain.left = max(0, left)
+        if self.plain.pinned is not None and not pending.holds:
+            flush = math.inf
+            if pending.writer is not None:
+                flush = pending.committed + pending.flush - 1 - number
+            self.plain.pinned.pin(number, waiting, flush)
+
+    def _settle_pinned(self) -> None:
+        """Put rows that were written in the shortest way to the others."""
+        if self.plain.pinned is not None:
+            self.plain.pinned.settle()
+            self.next_live = self.live_rows[0].next
 
     def _take_short(self, number: int) -> None:
         """Take a step with a loss, a rate and a time, and perhaps rows of arrays after it."""
@@ -267,10 +295,10 @@ class OptimizerRecording(Recording):
                 self.copy_values()
         self._after_short(number)
 
-    def _after_short(self, number: int) -> None:
+    def _after_short(self, number: int, room: int = 0) -> None:
         """Write steps when enough wait, and find out how many are plain."""
         pending = self.pending
-        if len(pending.losses) + len(pending.steps) >= WAITING_STEPS:
+        if len(pending.losses) + len(pending.steps) >= WAITING_STEPS - room:
             pending.write()
         if pending.writer is not None:
             self._commit_if_due(number)
@@ -303,7 +331,7 @@ class OptimizerRecording(Recording):
         self.next_live = min([rows.next for rows in self.live_rows])
 
     def _on_step(self, optimizer: Any, updates: Any) -> None:
-        if optimizer is not self.optimizer or self.busy:
+        if self.busy:
             return
         trace, plain = self.trace, self.plain
         if self.pending.shown is not None:
@@ -350,7 +378,7 @@ class OptimizerRecording(Recording):
 
     def _on_shown(self, optimizer: Any, shown: Any) -> None:
         """Copy the arrays of a step; they are one row, so that few calls take it."""
-        if optimizer is not self.optimizer or self.busy:
+        if self.busy:
             return
         plain, pending = self.plain, self.pending
         rows = pending.shown

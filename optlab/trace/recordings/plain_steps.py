@@ -22,8 +22,11 @@ class Listens(Protocol):
     def on_finished(self, optimizer: Any) -> None:
         """Take a step."""
 
-    def take_live(self) -> None:
-        """Observe arrays after a step of which everything else is kept, or before the next one."""
+    def take_live(self, show: Callable[[], None] | None = None) -> None:
+        """Observe arrays after a step of which everything else is kept, or before the next one.
+
+        `show` gives leaves their gradients first, if that was not done.
+        """
 
 
 class _Nobody:
@@ -35,7 +38,7 @@ class _Nobody:
     def on_finished(self, optimizer: Any) -> None:
         """Do nothing."""
 
-    def take_live(self) -> None:
+    def take_live(self, show: Callable[[], None] | None = None) -> None:
         """Do nothing."""
 
 
@@ -59,13 +62,18 @@ class PlainSteps:
         The loss of the backward passes since the last step.
     leaf : Leaf or None
         The first leaf of the last backward pass that reached a parameter of the optimizer.
+    reached : list of Leaf or None
+        The leaves of the last replay, a list of its plan: with them come a loss of one number, and
+        a step of the optimizer.
+    pinned : PinnedRows or None
+        Takes some of the steps whose arrays are observed.
     skipped : int
         The steps that ``not_finite="skip"`` has left out so far.
     """
 
     __slots__ = (
         "_append_loss", "_append_rate", "_append_time", "_group", "_listener", "_optimizer",
-        "_reads_rate", "leaf", "left", "live", "loss", "skipped",
+        "_reads_rate", "leaf", "left", "live", "loss", "pinned", "reached", "skipped",
     )  # fmt: skip
 
     def __init__(self, optimizer: Any, pending: PendingSteps, listener: Listens) -> None:
@@ -73,6 +81,8 @@ class PlainSteps:
         self.live = False
         self.loss: float | None = None
         self.leaf: Any = None
+        self.reached: Any = None
+        self.pinned: Any = None
         self.skipped = optimizer.skipped
         self._optimizer = optimizer
         self._listener: Listens = listener
@@ -85,6 +95,7 @@ class PlainSteps:
     def release(self) -> None:
         """Forget who takes the other events: a circle of references would keep the trace."""
         self._listener, self.left, self.live = _NOBODY, 0, False
+        self.pinned = self.reached = None
 
     def rate(self) -> float:
         """Return the rate of the first group."""
@@ -131,7 +142,9 @@ class PlainSteps:
             self._append_time(_clock())
             if self.left:
                 self.left -= 1
-            else:
+                return
+            pinned = self.pinned
+            if pinned is None or not pinned.left or not pinned.take(self):
                 self._listener.take_live()
         else:
             self._listener.on_finished(optimizer)
@@ -141,25 +154,30 @@ class PlainSteps:
     ) -> None:
         """Take a backward pass and a step that a plan has replayed."""
         if (
-            (self.left or self.live)
-            and optimizer is self._optimizer
-            and leaves[0] is self.leaf
+            leaves is self.reached
+            and (self.left or self.live)
             and self.loss is None
-            and value is not None
-            and not value.ndim
-            and optimizer.skipped == self.skipped
             and optimizer.schedule is None
-            and self._reads_rate
+            and optimizer.skipped == self.skipped
         ):
             self._append_loss(value)  # as `take` does, without its call
             self._append_rate(optimizer.settings["learning_rate"] * self._group.multiplier)
             self._append_time(_clock())
             if self.left:
                 self.left -= 1
-            else:
-                show()
-                self._listener.take_live()
+                return
+            pinned = self.pinned
+            if pinned is None or not pinned.left or not pinned.take(self):
+                self._listener.take_live(show)
             return
         self._listener.on_backward(value, leaves)
         show()
         self._listener.on_finished(optimizer)
+        if (
+            optimizer is self._optimizer
+            and leaves[0] is self.leaf
+            and value is not None
+            and not value.ndim
+            and self._reads_rate
+        ):
+            self.reached = leaves

@@ -81,6 +81,12 @@ def surface_map(result: Any, *, width: int = 720, height: int = layout.HEIGHT) -
     elif is_trace(result) or isinstance(result, (dict, list, tuple)):
         check_paths(traces_of(result, "surface_map"), "surface_map")
         comparison = labeled(comparison_of(result, "surface_map"))
+    elif isinstance(result, type) or not (hasattr(result, "title") and hasattr(result, "kind")):
+        kind = result.__name__ if isinstance(result, type) else type(result).__name__
+        raise TypeError(
+            "surface_map draws a surface of two coordinates, such as ol.problems.rosenbrock or "
+            f"ol.problems.Surface(f), or a race on one, what ol.compare gave; got {kind}."
+        )
     problem: ProblemLike = labeled_problem(result) if comparison is None else comparison.problem
     page = map_page(comparison, width, height)
     [panel] = page.panels

@@ -122,6 +122,7 @@ def _scene(
         result,
         "fair_comparison",
         "its bands are over seeds. Give ol.compare(problem, optimizers, seeds=5).",
+        has="problems",
     )
     of, most = result._place(problem, budget)
     what, styles = result.problems[of], styles_of(result)

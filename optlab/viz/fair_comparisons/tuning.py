@@ -89,9 +89,8 @@ def tuning_png(
 
 
 def _scene(result: Any, problem: str | None, setting: str, width: int, height: int) -> Scene:
-    refuse_runs(
-        result, "tuning", "a run has no trials. Give ol.compare(problem, optimizers, trials=8)."
-    )
+    needs = "a run has no trials. Give ol.compare(problem, optimizers, trials=8)."
+    refuse_runs(result, "tuning", needs, has="trials")
     of, _ = result._place(problem, None)
     if not result.trials:
         raise ValueError("nothing was tuned: give ol.compare trials=8.")

@@ -41,7 +41,7 @@ def connection(result: Any, *, width: int = WIDTH, height: int = HEIGHT) -> go.F
     >>> connection(way).layout.title.text
     '<b>From one solution to another</b>'
     """
-    refuse_runs(result, "connection", _NEEDS)
+    refuse_runs(result, "connection", _NEEDS, has="line")
     return draw(_scene(result, width, height))
 
 
@@ -66,7 +66,7 @@ def connection_png(
     >>> connection_png(way)[:4]
     b'\x89PNG'
     """
-    refuse_runs(result, "connection_png", _NEEDS)
+    refuse_runs(result, "connection_png", _NEEDS, has="line")
     return draw_png(_scene(result, width, height), scale)
 
 

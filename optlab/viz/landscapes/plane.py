@@ -79,7 +79,7 @@ def landscape(
     >>> landscape(found).layout.title.text
     '<b>Loss around the weights of MLP</b>'
     """
-    refuse_runs(result, "landscape", _NEEDS)
+    refuse_runs(result, "landscape", _NEEDS, has="paths")
     if _checked_kind(kind) == "surface":
         return surface_figure(result, _title(result), _said(result), width, height)
     return draw(_scene(result, width, height))
@@ -107,7 +107,7 @@ def landscape_png(
     >>> landscape_png(ol.lab.landscape(model, lambda: np.mean(model(x) ** 2), size=9))[:4]
     b'\x89PNG'
     """
-    refuse_runs(result, "landscape_png", _NEEDS)
+    refuse_runs(result, "landscape_png", _NEEDS, has="paths")
     if _checked_kind(kind) == "surface":
         return surface_png(result, _title(result), _said(result), width, height, scale)
     return draw_png(_scene(result, width, height), scale)

@@ -146,9 +146,8 @@ def _usual(result: Any) -> bytes:
 
 
 def _scene(result: Any, width: int, height: int) -> Scene:
-    refuse_runs(
-        result, "training", "a run keeps no scores. Give what ol.lab.recipe(name).run() returns."
-    )
+    needs = "a run keeps no scores. Give what ol.lab.recipe(name).run() returns."
+    refuse_runs(result, "training", needs, has="recipe")
     recipe = result.recipe
     line, other = theme.area_colors()[:2]
     page = layout.page(

@@ -105,18 +105,40 @@ def one_trace(given: Any, what: str, fits: Callable[[Any], bool] | None = None) 
     return trace if labeled_trace(trace).name == name else Renamed(trace, name=name)
 
 
-def refuse_runs(given: Any, what: str, needs: str) -> None:
-    """Raise where runs cannot tell what a figure draws.
+def refuse_runs(given: Any, what: str, needs: str, has: str = "") -> None:
+    """Raise where runs, or something else that was given, cannot tell what a figure draws.
+
+    Parameters
+    ----------
+    given
+    what : str
+        The name of the figure's function.
+    needs : str
+        What a run lacks, and then "Give ...", what to give instead.
+    has : str
+        An attribute of every result that the figure draws.
 
     Raises
     ------
     TypeError
-        If a trace, several, or a comparison were given; `needs` says what to give instead.
+        If a trace, several, or a comparison were given, or something without the attribute.
+
+    Examples
+    --------
+    >>> refuse_runs(3, "table", "a run keeps no cells. Give a sheet: table(sheet).", has="cells")
+    Traceback (most recent call last):
+    ...
+    TypeError: table cannot be drawn from an object of int. Give a sheet: table(sheet).
     """
     if are_runs(given):
         kind = "a comparison" if is_comparison(given) else "traces"
         kind = "a trace" if is_trace(given) else kind
         raise TypeError(f"{what} cannot be drawn from {kind}: {needs}")
+    if has and (isinstance(given, type) or not hasattr(given, has)):
+        kind = given.__name__ if isinstance(given, type) else type(given).__name__
+        which = "the class" if isinstance(given, type) else "an object of"
+        give = needs[max(0, needs.find("Give ")) :]
+        raise TypeError(f"{what} cannot be drawn from {which} {kind}. {give}")
 
 
 def not_of_runs(why: str, give: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -201,11 +223,7 @@ def comparison_of(given: Any, what: str) -> Any:
         if not len(trace):
             raise ValueError(f"the trace {name!r} has no steps to draw.")
         if not np.isfinite(np.asarray(trace.loss, dtype=np.float64)).any():
-            raise ValueError(
-                f"the trace {name!r} has no loss, which {what} draws. It is read where backward() "
-                "runs inside ol.record(optimizer), with every probe; trace.append(loss=...) gives "
-                "that of another library."
-            )
+            raise ValueError(without_loss(name, what))
     problems = [trace.problem for trace in found.values()]
     same = problems[0] is not None and all(one is problems[0] for one in problems)
     problem = problems[0] if same else _NoSurface(_title(found, problems))
@@ -224,6 +242,15 @@ def comparison_of(given: Any, what: str) -> Any:
     seed = origins[0][1] if known and origins[0] is not None else None
     apart = len(found) > 1 and not known
     return _Runs(problem, runs, max(ends), seed, apart, final)
+
+
+def without_loss(name: str, what: str) -> str:
+    """Return what a figure says of a trace without losses."""
+    return (
+        f"the trace {name!r} has no loss, which {what} draws. It is read where backward() runs "
+        "inside ol.record(optimizer), with every probe; trace.append(loss=...) gives that of "
+        "another library."
+    )
 
 
 def _title(found: dict[str, Any], problems: list[Any]) -> str:

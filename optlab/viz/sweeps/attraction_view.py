@@ -71,7 +71,7 @@ def attraction_view(basins: BasinsLike, width: int, height: int) -> AttractionVi
     """Return the view of basins."""
     refuse_runs(
         basins, "basins",
-        "each of its points is a run. Give ol.basins(problem, optimizer).",
+        "each of its points is a run. Give ol.basins(problem, optimizer).", has="basin",
     )  # fmt: skip
     basin, arrival = basins.basin, basins.arrival
     flat = len(basins.axes) == 2

@@ -95,6 +95,7 @@ def settings_view(
     refuse_runs(
         sweep, "heatmap",
         "each of its cells is a run. Give ol.sweep(problem, optimizer_class, settings).",
+        has="final_loss",
     )  # fmt: skip
     axes = {name: list(values) for name, values in sweep.axes.items()}
     loss = np.asarray(sweep.final_loss, dtype=float)

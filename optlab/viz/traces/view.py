@@ -11,6 +11,7 @@ import numpy as np
 from optlab.viz.style import layout, theme
 from optlab.viz.style.geometry import Box, Floats, clip_line, spread, thin
 from optlab.viz.style.layout import Page
+from optlab.viz.style.results import without_loss
 from optlab.viz.style.text import format_number
 from optlab.viz.style.theme import Style
 from optlab.viz.views.curve_view import CurveEnd, CurvesView, Scale, SeriesView
@@ -139,6 +140,10 @@ def trace_view(
 ) -> TraceView:
     """Build the page of some quantities, each in a panel of its own."""
     curves = {q: quantity_curves(traces, q, parameter) for q in quantities}
+    for name, trace in traces.items():
+        if "loss" in curves and len(traces) == 1 and not np.isfinite(trace.loss).any():
+            why = f"the trace {name!r} has no steps to draw."
+            raise ValueError(without_loss(name, "series") if len(trace) else why)
     lines = tuple(sorted({float(n) for trace in traces.values() for n, _ in trace.marks}))
     marks = [f"{text} (step {n})" for trace in traces.values() for n, text in trace.marks]
     notes = [note, f"Marked: {'; '.join(marks)}." if marks else ""]
