@@ -324,14 +324,15 @@ _ELSEWHERE = ("hover", "tips", "data", "group")  # fields of plotly alone
 def mark_as_json(mark: Mark) -> dict[str, Any]:
     """Return a mark as data of JSON, as the canvas of a page reads it.
 
-    The kind is the name of the class; what is not finite is None, and grids are flat, row by row.
+    The kind is the name of the class; what is not finite is None, whole numbers have no fraction,
+    and grids are flat, row by row.
 
     Examples
     --------
     >>> mark_as_json(Rule("x", 2.0, Pen("#000000", 1.0)))["pen"]
-    {'color': '#000000', 'width': 1.0, 'dash': [], 'opacity': 1.0}
+    {'color': '#000000', 'width': 1, 'dash': [], 'opacity': 1}
     >>> mark_as_json(Line([0, math.nan], [1, 2], Pen("#000000")))["x"]
-    [0.0, None]
+    [0, None]
     """
     named = {one.name: getattr(mark, one.name) for one in fields(mark)}
     found = {name: _plain(value) for name, value in named.items() if name not in _ELSEWHERE}
@@ -342,13 +343,18 @@ def _plain(value: Any) -> Any:
     if is_dataclass(value):
         return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
     if isinstance(value, np.ndarray):
-        return [_plain(one) for one in value.ravel().tolist()]
+        return [_number(one) for one in value.ravel().tolist()]
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
     if isinstance(value, bool | str | None):
         return value
-    number = float(value)
-    return number if math.isfinite(number) else None
+    return _number(float(value))
+
+
+def _number(value: float) -> float | None:
+    if not math.isfinite(value):
+        return None
+    return int(value) if value == int(value) and abs(value) < 1e15 else value
 
 
 @dataclass(frozen=True)

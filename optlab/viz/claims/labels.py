@@ -1,0 +1,130 @@
+"""Labels of a chart beside their points: where they cover least of the curves and of each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+
+from optlab.viz.backends.matplotlib.image import width_of
+from optlab.viz.backends.scene import Axis, Line, Text
+from optlab.viz.style.geometry import Floats
+
+CHART_HEIGHT, CHART_EDGE = 210, 8
+"""Pixels of a chart, and above and below it, at any width: so labels differ with it but little."""
+_BESIDE = 14  # pixels between a point and its label, and at the right of a chart
+_GAP = 4  # pixels between heights that are tried, and between labels and curves
+_WIDEST = 0.42  # share of the chart: a name of several words that is wider takes several lines
+
+
+def placed(labels: Sequence[Text], curves: Sequence[Line], axis: Axis, width: float) -> list[Text]:
+    """Move labels away from their points; that of an upper point is above that of a lower one.
+
+    Parameters
+    ----------
+    labels : sequence of Text
+        Names and values, on their points: at one place x, from 0 to 1.
+    curves : sequence of Line
+        What they had better not cover.
+    axis : Axis
+        That of y.
+    width : float
+        Of the chart, in pixels.
+    """
+
+    def down(values: Sequence[float] | Floats) -> Floats:
+        with np.errstate(invalid="ignore"):
+            up = np.log10(values) if axis.scale == "log" else np.asarray(values)
+            found: Floats = CHART_HEIGHT * (axis.high - up) / (axis.high - axis.low)
+        return found
+
+    if not labels:
+        return []
+    here, share = width * labels[0].x, np.linspace(0, 1, int(width) // 4)
+    crossed = np.concatenate([np.interp(share, curve.x, down(curve.y)) for curve in curves])
+    curve = np.stack([np.tile(width * share - here, len(curves)), crossed])
+    heights = down([label.y for label in labels])
+    order = np.argsort(heights, kind="stable").tolist()
+    rows = [_in_rows(labels[i], width) for i in order]
+    tried = [_tried(label) for label in rows]
+    alone = [
+        _cost(boxes, rank, heights[order], curve, here, width) for rank, boxes in enumerate(tried)
+    ]
+    # The best of all ways to place them, from the upper one down: each looks at the one above it.
+    total, came = alone[0], []
+    for boxes, above, cost in zip(tried[1:], tried[:-1], alone[1:], strict=True):
+        both = total[:, None] + _cost_of_both(above, boxes, one_column=len(labels) > 2)
+        came.append(both.argmin(axis=0))
+        total = both.min(axis=0) + cost
+    chosen = [int(total.argmin())]
+    for before in reversed(came):
+        chosen.append(int(before[chosen[-1]]))
+    found = []
+    for label, boxes, at, i in zip(rows, tried, reversed(chosen), order, strict=True):
+        left, top = boxes[at, :2].tolist()
+        shift = (_BESIDE if left > 0 else -_BESIDE, round(float(heights[i]) - top, 1))
+        across: Literal["left", "right"] = "left" if left > 0 else "right"
+        found.append(replace(label, across=across, up="top", shift=shift))
+    return found
+
+
+def _tried(label: Text) -> Floats:
+    """Return boxes (left, upper, right, lower end), across from the point, down in the chart."""
+    wide, tall = _extent(label)
+    tops = np.arange(-CHART_EDGE, CHART_HEIGHT + CHART_EDGE - tall, _GAP)
+    return np.array([(a, b, a + wide, b + tall) for a in (_BESIDE, -_BESIDE - wide) for b in tops])
+
+
+def _cost(
+    boxes: Floats, rank: int, heights: Floats, curve: Floats, here: float, width: float
+) -> Floats:
+    """Return what each box would cost, whatever the other labels do."""
+    left, top, right, bottom = boxes.T[:, :, None]
+    middle, y, others = (top + bottom) / 2, heights[rank], np.delete(heights, rank)
+    wants = int((y >= others).all()) - int((y <= others).all())
+    cost = np.abs(middle - y) / 20 + 12 * (wants * (middle - y) < 0)
+    cost += 10 * np.maximum(0, np.maximum(-here - left, here + right - width - _BESIDE))
+    x, at = curve
+    across = (left - _GAP < x) & (x < right + _GAP)
+    cost += 2 * _count(across & (top - _GAP < at) & (at < bottom + _GAP))
+    # Behind the point of another curve it would seem to belong to that one.
+    found: Floats = (cost + 25 * _count((others - y) * (middle - others) > 0))[:, 0]
+    return found
+
+
+def _cost_of_both(above: Floats, below: Floats, *, one_column: bool) -> Floats:
+    """Return what each box of a lower label costs with each of the one above.
+
+    In one column labels at both sides of the points are apart, too: so are those that are not
+    neighbors.
+    """
+    left, top, right, bottom = above.T[:, :, None]
+    a, b, c, d = below.T
+    meet = (top < d) & (b < bottom) & (one_column | ((left < c) & (a < right)))
+    return 100.0 * meet + 60.0 * (b + d < top + bottom)
+
+
+def _count(found: Any) -> Any:
+    return found.sum(axis=1, keepdims=True)
+
+
+def _extent(label: Text) -> tuple[float, float]:
+    """Return width and height of a label in pixels."""
+    rows = label.text.split("\n")
+    wide = max(width_of(row, label.size, bold=label.bold) for row in rows)
+    return wide, 1.25 * label.size * len(rows)
+
+
+def _in_rows(label: Text, width: float) -> Text:
+    """Break a name of several words that is wide for the chart."""
+    name, value = label.text.split("\n")
+    lines: list[str] = []
+    for word in name.split(" "):
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and width_of(longer, label.size, bold=label.bold) <= _WIDEST * width:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return replace(label, text="\n".join([*lines, value]))
