@@ -190,6 +190,19 @@ def test_the_gallery_s_figure_is_below_300_kb():
     assert claim.values["momentum"][[low, high]].tolist() == [14, 180]
 
 
+def test_a_value_that_is_next_to_nothing_does_not_flatten_the_others():
+    left = iter(np.repeat([1.0, 0.01, 1e-160, 0.5], 2).tolist())  # of two optimizers
+    figure = made(
+        "Nearly nothing.", holds=lambda values: True, measure=lambda comparison, name: next(left)
+    )
+    assert figure.values["plain"][2] == 1e-160
+    data = stored(figure)
+    assert data["texts"][2][0] == "1e-160"
+    axis, [line] = data["axes"]["chart"]["y"], lines(data["chart"], "run0")
+    assert axis["high"] - axis["low"] < 40
+    assert line[:, 1].tolist() == [1.0, 0.01, pytest.approx(10 ** axis["low"]), 0.5]
+
+
 def test_a_claim_that_does_not_hold_is_not_drawn():
     with pytest.raises(ValueError, match="the claim does not hold of its data") as e:
         made(holds=lambda values: bool((values["heavy"] > values["plain"]).all()))

@@ -62,8 +62,8 @@ def claim_scene(view: ClaimView) -> Scene:
     for row, pieces in enumerate(lines):
         texts += _sentence(colors, pieces, _LEFT, 28 + 28 * row)
     texts += [
-        _text(_LEFT, top + 16, view.maps[view.at].title, 14, theme.QUIET),
-        _text(_MIDDLE, top + 16, view.measured, 14, theme.QUIET),
+        _text(_LEFT, top + 12, view.maps[view.at].title, 14, theme.QUIET),
+        _text(_MIDDLE, top + 12, view.measured, 14, theme.QUIET),
         _text(_LEFT, top + 262, view.question, 16, theme.INK, bold=True),
         _text(_LEFT, top + 284, view.setting, 14, theme.QUIET),
         *(

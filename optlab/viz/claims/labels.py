@@ -16,6 +16,7 @@ CHART_HEIGHT, CHART_EDGE = 210, 8
 """Pixels of a chart, and above and below it, at any width: so labels differ with it but little."""
 _BESIDE = 14  # pixels between a point and its label, and at the right of a chart
 _GAP = 4  # pixels between heights that are tried, and between labels and curves
+_WAYS = 200  # of placing labels that are followed
 _WIDEST = 0.42  # share of the chart: a name of several words that is wider takes several lines
 
 
@@ -48,22 +49,18 @@ def placed(labels: Sequence[Text], curves: Sequence[Line], axis: Axis, width: fl
     heights = down([label.y for label in labels])
     order = np.argsort(heights, kind="stable").tolist()
     rows = [_in_rows(labels[i], width) for i in order]
-    tried = [_tried(label) for label in rows]
-    alone = [
-        _cost(boxes, rank, heights[order], curve, here, width) for rank, boxes in enumerate(tried)
-    ]
-    # The best of all ways to place them, from the upper one down: each looks at the one above it.
-    total, came = alone[0], []
-    for boxes, above, cost in zip(tried[1:], tried[:-1], alone[1:], strict=True):
-        both = total[:, None] + _cost_of_both(above, boxes, one_column=len(labels) > 2)
-        came.append(both.argmin(axis=0))
-        total = both.min(axis=0) + cost
-    chosen = [int(total.argmin())]
-    for before in reversed(came):
-        chosen.append(int(before[chosen[-1]]))
+    # The best ways to place them, from the upper one down: each looks at all above it.
+    ways, total = np.empty((1, 0, 4)), np.zeros(1)
+    for rank, label in enumerate(rows):
+        boxes = _tried(label)
+        cost = total[:, None] + _cost(boxes, rank, heights[order], curve, here, width)
+        cost += sum((_cost_of_both(ways[:, k], boxes) for k in range(rank)), np.zeros(()))
+        best = np.argsort(cost, axis=None, kind="stable")[:_WAYS]
+        way, box = np.unravel_index(best, cost.shape)
+        ways = np.concatenate([ways[way], boxes[box][:, None]], axis=1)
+        total = cost.ravel()[best]
     found = []
-    for label, boxes, at, i in zip(rows, tried, reversed(chosen), order, strict=True):
-        left, top = boxes[at, :2].tolist()
+    for label, (left, top, _, _), i in zip(rows, ways[0].tolist(), order, strict=True):
         shift = (_BESIDE if left > 0 else -_BESIDE, round(float(heights[i]) - top, 1))
         across: Literal["left", "right"] = "left" if left > 0 else "right"
         found.append(replace(label, across=across, up="top", shift=shift))
@@ -94,16 +91,12 @@ def _cost(
     return found
 
 
-def _cost_of_both(above: Floats, below: Floats, *, one_column: bool) -> Floats:
-    """Return what each box of a lower label costs with each of the one above.
-
-    In one column labels at both sides of the points are apart, too: so are those that are not
-    neighbors.
-    """
+def _cost_of_both(above: Floats, below: Floats) -> Floats:
+    """Return what each box of a lower label costs with each of one above."""
     left, top, right, bottom = above.T[:, :, None]
     a, b, c, d = below.T
-    meet = (top < d) & (b < bottom) & (one_column | ((left < c) & (a < right)))
-    return 100.0 * meet + 60.0 * (b + d < top + bottom)
+    meet = (left < c) & (a < right) & (top < d) & (b < bottom)
+    return 100.0 * meet + 60.0 * (b + d <= top + bottom)
 
 
 def _count(found: Any) -> Any:

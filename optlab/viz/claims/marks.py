@@ -108,7 +108,7 @@ def chart_marks(view: ClaimView, colors: Colors) -> list[Mark]:
             )
     for number, style in enumerate(view.styles):
         pen = Pen(colors[run_color(number)], 2.6, style.dash)
-        marks.append(Line(view.places, view.values[number], pen))
+        marks.append(Line(view.places, view.drawn[number], pen))
     return marks
 
 
@@ -117,7 +117,7 @@ def here_marks(view: ClaimView, at: int, colors: Colors) -> list[Mark]:
     place = view.places[at]
     marks: list[Mark] = [Rule("x", place, Pen(colors["ink"], 1.4))]
     for number, style in enumerate(view.styles):
-        value = float(view.values[number, at])
+        value = float(view.drawn[number, at])
         if np.isfinite(value):
             marker = Marker(style.marker, 14, colors[run_color(number)], colors["paper"], 1.5)
             marks.append(Points([place], [value], marker, clip=False))
@@ -128,7 +128,7 @@ def label_marks(view: ClaimView, at: int, colors: Colors, width: float) -> list[
     """Return names and values beside those points, for a chart of this width in pixels."""
     labels = []
     for number, name in enumerate(view.names):
-        value = float(view.values[number, at])
+        value = float(view.drawn[number, at])
         if np.isfinite(value):
             text, color = f"{name}\n{view.value_text(number, at)}", colors[run_color(number)]
             labels.append(Text(view.places[at], value, text, color, 15, "left", bold=True))

@@ -26,6 +26,8 @@ _BEYOND = 0.03
 _MOST_POINTS = 400
 DENSE = 80
 """A path of more points is drawn thin and without dots."""
+_DEEPEST = 1e-32
+"""Of the largest value, the square of rounding: what is smaller is at the end of a log axis."""
 _NEAR = 1.5
 _DOTS_APART = 8.0
 
@@ -108,6 +110,11 @@ class ClaimView:
         """The sentence without marks."""
         return "".join(text for text, _ in self.sentence)
 
+    @property
+    def drawn(self) -> Floats:
+        """The values, those that are below a logarithmic axis on its lower end."""
+        return np.maximum(self.values, self.low) if self.logarithmic else self.values
+
     def value_text(self, optimizer: int, position: int) -> str:
         """Return a value with its unit."""
         value = float(self.values[optimizer, position])
@@ -186,6 +193,7 @@ def _axis(values: Floats) -> tuple[bool, float, float, list[tuple[float, str]]]:
         raise ValueError("nothing that was measured is a finite number.")
     low, high = float(finite.min()), float(finite.max())
     if low > 0 and high / low > 20:
+        low = max(low, high * _DEEPEST)
         first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
         apart = max(1, -(-(last - first) // 5))
         decades = range(first, last + 1, apart)
