@@ -185,7 +185,7 @@ def test_pictures_are_sharp_at_any_width_and_finer_on_paper(opened):
         page.set_viewport_size({"width": width, "height": 600})
         page.wait_for_function(
             "width => document.querySelector('[data-ol] > div > div').shadowRoot"
-            ".querySelector('.optlab-claim').claim.seenWidth === Math.min(760, width - 32)",
+            ".querySelector('.optlab-claim').claim.seenWidth === Math.min(760, width - 16)",
             arg=width,
         )
         for name in ("map", "chart"):

@@ -15,6 +15,7 @@ from optlab.viz.style.geometry import Floats
 CHART_HEIGHT, CHART_EDGE = 210, 8
 """Pixels of a chart, and above and below it, at any width: so labels differ with it but little."""
 _BESIDE = 14  # pixels between a point and its label, and at the right of a chart
+_OVER = 8  # pixels left of a chart, before the numbers of its axis
 _GAP = 4  # pixels between heights that are tried, and between labels and curves
 _WAYS = 200  # of placing labels that are followed
 _WIDEST = 0.42  # share of the chart: a name of several words that is wider takes several lines
@@ -41,8 +42,6 @@ def placed(labels: Sequence[Text], curves: Sequence[Line], axis: Axis, width: fl
             found: Floats = CHART_HEIGHT * (axis.high - up) / (axis.high - axis.low)
         return found
 
-    if not labels:
-        return []
     here, share = width * labels[0].x, np.linspace(0, 1, int(width) // 4)
     crossed = np.concatenate([np.interp(share, curve.x, down(curve.y)) for curve in curves])
     curve = np.stack([np.tile(width * share - here, len(curves)), crossed])
@@ -81,8 +80,8 @@ def _cost(
     left, top, right, bottom = boxes.T[:, :, None]
     middle, y, others = (top + bottom) / 2, heights[rank], np.delete(heights, rank)
     wants = int((y >= others).all()) - int((y <= others).all())
-    cost = np.abs(middle - y) / 20 + 12 * (wants * (middle - y) < 0)
-    cost += 10 * np.maximum(0, np.maximum(-here - left, here + right - width - _BESIDE))
+    cost = np.abs(middle - y) / 12 + 12 * (wants * (middle - y) < 0)
+    cost += 40 * np.maximum(0, np.maximum(-here - left - _OVER, here + right - width - _BESIDE))
     x, at = curve
     across = (left - _GAP < x) & (x < right + _GAP)
     cost += 2 * _count(across & (top - _GAP < at) & (at < bottom + _GAP))
@@ -96,7 +95,7 @@ def _cost_of_both(above: Floats, below: Floats) -> Floats:
     left, top, right, bottom = above.T[:, :, None]
     a, b, c, d = below.T
     meet = (left < c) & (a < right) & (top < d) & (b < bottom)
-    return 100.0 * meet + 60.0 * (b + d <= top + bottom)
+    return 400.0 * meet + 200.0 * (b + d <= top + bottom)
 
 
 def _count(found: Any) -> Any:

@@ -125,12 +125,15 @@ def here_marks(view: ClaimView, at: int, colors: Colors) -> list[Mark]:
 
 
 def label_marks(view: ClaimView, at: int, colors: Colors, width: float) -> list[Text]:
-    """Return names and values beside those points, for a chart of this width in pixels."""
+    """Return names and values beside those points, for a chart of this width in pixels.
+
+    What diverges has its label at the upper end of the axis.
+    """
     labels = []
     for number, name in enumerate(view.names):
         value = float(view.drawn[number, at])
-        if np.isfinite(value):
-            text, color = f"{name}\n{view.value_text(number, at)}", colors[run_color(number)]
-            labels.append(Text(view.places[at], value, text, color, 15, "left", bold=True))
+        y = value if np.isfinite(value) else view.high
+        text, color = f"{name}\n{view.value_text(number, at)}", colors[run_color(number)]
+        labels.append(Text(view.places[at], y, text, color, 15, "left", bold=True))
     curves = [mark for mark in chart_marks(view, colors) if isinstance(mark, Line)]
     return placed(labels, curves, chart_axis(view), width)

@@ -97,7 +97,7 @@ def full_page(view: ClaimView) -> str:
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>'
         '\n<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<link rel="icon" href="data:,">\n'
-        "<style>body { margin: 0 auto; max-width: 760px; padding: 16px; }\n"
+        "<style>body { margin: 0 auto; max-width: 760px; padding: 8px; }\n"
         "@media (prefers-color-scheme: dark) { body { background: #161a20; } }</style>\n"
         f"</head>\n<body>\n{live_output(view)}\n</body>\n</html>\n"
     )
