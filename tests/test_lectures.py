@@ -90,4 +90,4 @@ def test_every_exercise_has_a_folded_solution(path):
 def test_a_lecture_runs_with_its_solutions(path, tmp_path, monkeypatch):
     outputs = outputs_of(path, tmp_path, monkeypatch, further=solutions_of(path))
     pages = [output.get("data", {}).get("text/html", "") for output in outputs]
-    assert len([page for page in pages if "optlab-claim" in page]) == 1
+    assert len([page for page in pages if 'data-ol="claim-' in page]) == 1

@@ -9,12 +9,15 @@ import pytest
 
 from optlab.viz import browser
 from optlab.viz.browser.joining import joined, modules_of
+from optlab.viz.claims.page import APP as CLAIM
 from optlab.viz.explorer.export import APP as EXPLORER
 from optlab.viz.graphs.export import APP as GRAPH
 from optlab.viz.memory_study.widget import RecomputeExplorer
 
 BROWSER = Path(browser.__file__).parent
-APPS = {"explorer": EXPLORER, "graph": GRAPH, "recompute": RecomputeExplorer.app}
+APPS = {
+    "explorer": EXPLORER, "graph": GRAPH, "recompute": RecomputeExplorer.app, "claim": CLAIM,
+}  # fmt: skip
 NODE = shutil.which("node")
 TSC = os.environ.get("OPTLAB_TSC") or shutil.which("tsc")
 

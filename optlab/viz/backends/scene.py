@@ -324,15 +324,16 @@ _ELSEWHERE = ("hover", "tips", "data", "group")  # fields of plotly alone
 def mark_as_json(mark: Mark, digits: int | None = None) -> dict[str, Any]:
     """Return a mark as data of JSON, as the canvas of a page reads it.
 
-    The kind is the name of the class; what is not finite is None, grids are flat, row by row, and
-    numbers are rounded to these significant digits, by default not at all.
+    The kind is the name of the class; what is not finite is None, whole numbers have no fraction,
+    grids are flat, row by row, and numbers are rounded to these significant digits, by default not
+    at all.
 
     Examples
     --------
     >>> mark_as_json(Rule("x", 2.0, Pen("#000000", 1.0)))["pen"]
-    {'color': '#000000', 'width': 1.0, 'dash': [], 'opacity': 1.0}
+    {'color': '#000000', 'width': 1, 'dash': [], 'opacity': 1}
     >>> mark_as_json(Line([0, math.nan], [1, 2], Pen("#000000")))["x"]
-    [0.0, None]
+    [0, None]
     """
     named = {one.name: getattr(mark, one.name) for one in fields(mark)}
     found = {name: _plain(value, digits) for name, value in named.items() if name not in _ELSEWHERE}
@@ -352,20 +353,25 @@ def panel_as_json(panel: Panel, digits: int | None = None) -> dict[str, Any]:
 
 
 def _plain(value: Any, digits: int | None) -> Any:
-    if type(value) is float and digits is None and math.isfinite(value):
-        return value  # most of all
+    if type(value) is float:
+        return _number(value, digits)  # most of all
     if isinstance(value, bool | str | None):
         return value
     if isinstance(value, list | tuple):
         return [_plain(one, digits) for one in value]
     if isinstance(value, np.ndarray):
-        return [_plain(one, digits) for one in value.ravel().tolist()]
+        return [_number(one, digits) for one in value.ravel().tolist()]
     if is_dataclass(value):
         return {one.name: _plain(getattr(value, one.name), digits) for one in fields(value)}
-    number = float(value)
-    if not math.isfinite(number):
+    return _number(float(value), digits)
+
+
+def _number(value: float, digits: int | None) -> float | None:
+    if not math.isfinite(value):
         return None
-    return number if digits is None else float(f"{number:.{digits}g}")
+    if digits is not None:
+        value = float(f"{value:.{digits}g}")
+    return int(value) if value == int(value) and abs(value) < 1e15 else value
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,7 @@ for (const root of document.querySelectorAll('[data-ol="ID"]:not([data-live])'))
   try {
     const { open } = await loaded["KEY"];
     open(element, JSON.parse(await unpacked(given.stored)), "PLACE");
-    for (const picture of root.querySelectorAll("img, pre")) picture.remove();
+    for (const picture of root.querySelectorAll("img, pre, .ol-caption")) picture.remove();
   } catch (error) {
     element.remove();
     console.warn("optlab shows its picture, as its page does not open here:", error);
@@ -117,8 +117,9 @@ for (const root of document.querySelectorAll('[data-ol="ID"]:not([data-live])'))
 
 
 def live_html(
-    app: App, place: str, stored: dict[str, Any], text: str, picture: bytes, *, kernel: bool = True
-) -> str:
+    app: App, place: str, stored: dict[str, Any], text: str, picture: bytes, *,
+    kernel: bool = True, width: int | None = None, caption: str = "",
+) -> str:  # fmt: skip
     """Return the output of a cell: a picture, and a live page where scripts may run.
 
     Parameters
@@ -134,14 +135,20 @@ def live_html(
         A PNG file.
     kernel : bool
         Whether there may be a kernel to connect to.
+    width : int, optional
+        Of the picture, in pixels of the page; by default one for each of its own.
+    caption : str
+        Said below the picture.
     """
     data = json.dumps({"app": app.packed, "stored": packed(stored_text(stored))})
     image = base64.b64encode(picture).decode("ascii")
     boot = _BOOT.replace("ID", place).replace("KEY", app.key)
     boot = boot.replace("PLACE", place if kernel else "")
+    style = "max-width: 100%" + (f"; width: {width}px" if width else "")
+    below = f'<p class="ol-caption">{html.escape(caption)}</p>' if caption else ""
     return (
-        f'<div data-ol="{place}"><img alt="{html.escape(text)}" style="max-width: 100%" '
-        f'src="data:image/png;base64,{image}">'
+        f'<div data-ol="{place}"><img alt="{html.escape(text)}" style="{style}" '
+        f'src="data:image/png;base64,{image}">{below}'
         f'<script type="application/json">{data}</script>'
         f'<script type="module">{boot}</script></div>'
     )

@@ -2,43 +2,92 @@
 
 from __future__ import annotations
 
-import base64
+import hashlib
 import html
-import json
-from functools import cache
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from optlab.viz.claims.image import claim_png
+from optlab.viz.backends.scene import Axis, Mark, mark_as_json
+from optlab.viz.browser import App, live_html, stored_text
+from optlab.viz.claims.image import WIDTH, claim_png
+from optlab.viz.claims.labels import CHART_EDGE, CHART_HEIGHT
+from optlab.viz.claims.marks import (
+    CHART_WIDTHS,
+    CHART_X,
+    MAP_X,
+    MAP_Y,
+    chart_axis,
+    chart_marks,
+    here_marks,
+    label_marks,
+    map_marks,
+    palettes,
+)
 from optlab.viz.claims.view import ClaimView
 
-_STATIC = Path(__file__).parent / "static"
+APP = App("optlab-claim", Path(__file__).parent / "static" / "claim.js")
 
 
-@cache
-def _read(name: str) -> str:
-    return (_STATIC / name).read_text(encoding="utf-8")
+def stored(view: ClaimView) -> dict[str, Any]:
+    """Return what the page holds: texts, and marks with the names of their colors."""
+    by_theme = palettes(view)
+    names = {name: name for name in by_theme["light"]}
+    positions = range(len(view.labels))
+    return {
+        "sentence": view.sentence,
+        "names": view.names,
+        "labels": view.labels,
+        "places": view.places,
+        "majors": view.majors,
+        "at": view.at,
+        "texts": [[view.value_text(i, at) for i in range(len(view.names))] for at in positions],
+        "titles": [one.title for one in view.maps],
+        "measured": view.measured,
+        "question": view.question,
+        "setting": view.setting,
+        "note": view.note,
+        "palettes": by_theme,
+        "axes": {
+            "map": {"x": _axis(MAP_X), "y": _axis(MAP_Y)},
+            "chart": {"x": _axis(CHART_X), "y": _axis(chart_axis(view))},
+        },
+        "maps": [_sent(map_marks(view, at, names)) for at in positions],
+        "chart": _sent(chart_marks(view, names)),
+        "here": [_sent(here_marks(view, at, names)) for at in positions],
+        "values": [
+            {
+                "width": width,
+                "marks": [_sent(label_marks(view, at, names, width)) for at in positions],
+            }
+            for width in CHART_WIDTHS
+        ],
+        "height": CHART_HEIGHT,
+        "edge": CHART_EDGE,
+    }
+
+
+def _axis(axis: Axis) -> dict[str, Any]:
+    return {"low": axis.low, "high": axis.high, "scale": axis.scale}
+
+
+def _sent(marks: Sequence[Mark]) -> list[dict[str, Any]]:
+    return [mark_as_json(mark) for mark in marks]
 
 
 def live_output(view: ClaimView) -> str:
     """Return HTML that is alive where scripts may run, and holds a picture where they may not.
 
-    No widget and no kernel: data, style and module are inside, and there are no requests. The page
-    finds its place by an attribute, so that several outputs of one claim do not collide.
+    There is no widget and no kernel: a claim that is the same has the same place, so that it keeps
+    its position when its cell is moved.
     """
-    image = base64.b64encode(claim_png(view, scale=1.5)).decode("ascii")
-    text = html.escape(view.plain_sentence, quote=True)
-    module = _read("claim.js").replace("OPTLAB_CLAIM_ID", view.id)
-    return (
-        f'<div data-ol="{view.id}">'
-        f'<img alt="{text}" style="max-width:100%;width:760px" '
-        f'src="data:image/png;base64,{image}">'
-        f'<p class="optlab-claim-still">A picture. To make it live, run the cell, or trust the '
-        "notebook.</p>"
-        f'<script type="application/json" class="optlab-claim-style">'
-        f"{_as_json(_read('claim.css'))}</script>"
-        f'<script type="application/json" class="optlab-claim-data">{view.to_json()}</script>'
-        f'<script type="module">{module}</script></div>'
-    )
+    held = {"claim": stored(view)}
+    place = "claim-" + hashlib.sha256(stored_text(held).encode()).hexdigest()[:12]
+    return live_html(
+        APP, place, held | {"id": place}, view.plain_sentence, claim_png(view, scale=1.5),
+        kernel=False, width=WIDTH,
+        caption="A picture. To make it live, run the cell, or trust the notebook.",
+    )  # fmt: skip
 
 
 def full_page(view: ClaimView) -> str:
@@ -47,11 +96,8 @@ def full_page(view: ClaimView) -> str:
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>'
         '\n<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        "<style>body { margin: 0 auto; max-width: 760px; padding: 16px; }\n"
+        '<link rel="icon" href="data:,">\n'
+        "<style>body { margin: 0 auto; max-width: 760px; padding: 8px; }\n"
         "@media (prefers-color-scheme: dark) { body { background: #161a20; } }</style>\n"
         f"</head>\n<body>\n{live_output(view)}\n</body>\n</html>\n"
     )
-
-
-def _as_json(text: str) -> str:
-    return json.dumps(text).replace("<", "\\u003c")

@@ -1,10 +1,8 @@
-"""What a claim figure shows, as plain data: for the page and for the static picture."""
+"""What a claim figure shows, as plain data; `optlab.viz.claims.marks` says how it is drawn."""
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import json
 import math
 import re
 from dataclasses import dataclass
@@ -18,19 +16,20 @@ from optlab.viz.style import theme
 from optlab.viz.style.contours import log_levels
 from optlab.viz.style.geometry import Box, Floats, simplify, with_aspect
 from optlab.viz.style.text import format_number
+from optlab.viz.style.theme import Style
 
-MAP_WIDTH, MAP_HEIGHT = 450, 305
-"""Size of a map in its own units; a page scales it."""
-UNITS = 2
-"""Coordinates travel as whole halves of these units."""
+MAP_WIDTH, MAP_HEIGHT = 900, 610
+"""Size of a map in its own units, in which all coordinates are whole numbers."""
 _GRID = 110
 _LEVELS = 9
 _BEYOND = 0.03
 _MOST_POINTS = 400
 DENSE = 80
 """A path of more points is drawn thin and without dots."""
-_NEAR = 0.7
-_DOTS_APART = 4.0
+_DEEPEST = 1e-32
+"""Of the largest value, the square of rounding: what is smaller is at the end of a log axis."""
+_NEAR = 1.5
+_DOTS_APART = 8.0
 
 
 @dataclass(frozen=True)
@@ -67,8 +66,8 @@ class ClaimView:
     sentence : list of (str, int or None)
         Pieces of the sentence, with the number of the optimizer that they name.
     names : list of str
-    styles : list of dict
-        Color on a light and on a dark page, dash and marker of each optimizer.
+    styles : list of Style
+        Of the optimizers.
     labels : list of str
         Of the positions.
     places : list of float
@@ -89,7 +88,7 @@ class ClaimView:
 
     sentence: list[tuple[str, int | None]]
     names: list[str]
-    styles: list[dict[str, Any]]
+    styles: list[Style]
     labels: list[str]
     places: list[float]
     majors: list[int]
@@ -111,6 +110,11 @@ class ClaimView:
         """The sentence without marks."""
         return "".join(text for text, _ in self.sentence)
 
+    @property
+    def drawn(self) -> Floats:
+        """The values, those that are below a logarithmic axis on its lower end."""
+        return np.maximum(self.values, self.low) if self.logarithmic else self.values
+
     def value_text(self, optimizer: int, position: int) -> str:
         """Return a value with its unit."""
         value = float(self.values[optimizer, position])
@@ -119,41 +123,6 @@ class ClaimView:
         unit = self.unit.removesuffix("s") if value == 1 else self.unit
         number = f"{value:.0f}" if value == round(value) and abs(value) < 1e6 else None
         return f"{number or format_number(value)} {unit}".rstrip()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what the page reads, as JSON has it."""
-        count = range(len(self.labels))
-        return {
-            "sentence": self.sentence,
-            "names": self.names,
-            "styles": self.styles,
-            "labels": self.labels,
-            "places": [round(place, 4) for place in self.places],
-            "majors": self.majors,
-            "values": [[x if math.isfinite(x) else None for x in row] for row in _rounded(self)],
-            "texts": [[self.value_text(i, k) for k in count] for i in range(len(self.names))],
-            "log": self.logarithmic,
-            "range": [self.low, self.high],
-            "ticks": self.ticks,
-            "at": self.at,
-            "maps": [_packed(one) for one in self.maps],
-            "size": [MAP_WIDTH, MAP_HEIGHT, UNITS],
-            "measured": self.measured,
-            "question": self.question,
-            "setting": self.setting,
-            "note": self.note,
-            "paper": {"light": theme.LIGHT["paper"], "dark": theme.DARK["paper"]},
-        }
-
-    def to_json(self) -> str:
-        """Return that as JSON, safe inside a script element."""
-        text = json.dumps(self.to_dict(), ensure_ascii=False, separators=(",", ":"))
-        return text.replace("<", "\\u003c")
-
-    @property
-    def id(self) -> str:
-        """A name for the page, the same for the same content."""
-        return "claim-" + hashlib.sha256(self.to_json().encode()).hexdigest()[:12]
 
 
 def claim_view(
@@ -175,21 +144,14 @@ def claim_view(
     names = list(values)
     kinds = {name: type(races[0].optimizers[name]).__name__ for name in names}
     styles = theme.assign_styles(kinds)
-    table = np.array([values[name] for name in names], dtype=float)
+    exact = [[float(x) for x in values[name]] for name in names]
+    table = np.array([[float(f"{x:.6g}") for x in row] for row in exact])
     logarithmic, low, high, ticks = _axis(table)
     places, majors = _slider(positions)
     return ClaimView(
         sentence=_pieces(sentence, names),
         names=names,
-        styles=[
-            {
-                "light": theme.light(styles[name].color),
-                "dark": theme.dark(styles[name].color),
-                "dash": list(styles[name].dash),
-                "marker": styles[name].marker,
-            }
-            for name in names
-        ],
+        styles=[styles[name] for name in names],
         labels=labels,
         places=places,
         majors=majors,
@@ -231,6 +193,7 @@ def _axis(values: Floats) -> tuple[bool, float, float, list[tuple[float, str]]]:
         raise ValueError("nothing that was measured is a finite number.")
     low, high = float(finite.min()), float(finite.max())
     if low > 0 and high / low > 20:
+        low = max(low, high * _DEEPEST)
         first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
         apart = max(1, -(-(last - first) // 5))
         decades = range(first, last + 1, apart)
@@ -259,7 +222,7 @@ def _slider(positions: list[float]) -> tuple[list[float], list[int]]:
     values = np.array(positions)
     logarithmic = values.min() > 0 and values.max() / values.min() >= 20
     along = np.log10(values) if logarithmic else values
-    places = ((along - along[0]) / (along[-1] - along[0])).tolist()
+    places = ((along - along[0]) / (along[-1] - along[0])).round(4).tolist()
     decades = [i for i, x in enumerate(along.tolist()) if abs(x - round(x)) < 1e-9]
     if logarithmic and len(decades) > 2:
         majors = sorted({*decades})
@@ -285,8 +248,9 @@ def _map(race: Comparison, names: list[str], title: str) -> Map:
 
     def placed(points: Floats) -> Floats:
         with np.errstate(all="ignore"):
-            found: Floats = np.clip((points - corner) * scale, -2 * MAP_WIDTH, 3 * MAP_WIDTH)
-        return found
+            found = np.clip((points - corner) * scale, -2 * MAP_WIDTH, 3 * MAP_WIDTH)
+        whole: Floats = np.rint(found)
+        return whole
 
     paths, dots = [], []
     for run in runs:
@@ -324,7 +288,7 @@ def _regions(surface: Any, box: Box, placed: Any) -> list[list[Floats]]:
             for a, b in itertools.pairwise(cuts):
                 line = placed(np.asarray(one[a:b], dtype=float))
                 if len(line) > 2:
-                    outlines.append(np.stack(simplify(line[:, 0], line[:, 1], 0.4), axis=1))
+                    outlines.append(np.stack(simplify(line[:, 0], line[:, 1], 0.8), axis=1))
         found.append(outlines)
     return found
 
@@ -342,35 +306,3 @@ def _apart(points: Floats, distance: float) -> Floats:
 
 def _pair(point: Floats) -> tuple[float, float]:
     return float(point[0]), float(point[1])
-
-
-def _rounded(view: ClaimView) -> list[list[float]]:
-    return [[float(f"{x:.6g}") for x in row] for row in view.values.tolist()]
-
-
-def _packed(one: Map) -> dict[str, Any]:
-    """Return a map with its lines as commands of SVG, in whole units."""
-    return {
-        "title": one.title,
-        "regions": ["".join(_commands(line) + "z" for line in lines) for lines in one.regions],
-        "paths": [_commands(points) for points in one.paths],
-        "dense": [len(points) > DENSE for points in one.paths],
-        "dots": [_whole(points).reshape(-1).tolist() for points in one.dots],
-        "start": _whole(np.array(one.start)).tolist(),
-        "minima": [_whole(np.array(m)).tolist() for m in one.minima],
-    }
-
-
-def _whole(points: Floats) -> Any:
-    return np.rint(np.asarray(points) * UNITS).astype(int)
-
-
-def _commands(points: Floats) -> str:
-    """Return a line as relative moves: a third of the bytes of absolute ones."""
-    whole = _whole(points)
-    if not len(whole):
-        return ""
-    moves = np.diff(whole, axis=0)
-    moves = moves[np.abs(moves).max(axis=1) > 0] if len(moves) else moves
-    text = f"M{whole[0, 0]} {whole[0, 1]}l" + " ".join(f"{x} {y}" for x, y in moves.tolist())
-    return text.replace(" -", "-") if len(moves) else text + "0 0"

@@ -6,9 +6,9 @@ export const FONTS = '"Inter", "Helvetica Neue", Arial, "Liberation Sans", "Deja
  * @param {HTMLCanvasElement} canvas
  * @param {number} width
  * @param {number} height
+ * @param {number} [ratio] of its pixels to those of the page
  * @returns {CanvasRenderingContext2D} */
-export function fitCanvas(canvas, width, height) {
-  const ratio = window.devicePixelRatio || 1;
+export function fitCanvas(canvas, width, height, ratio = window.devicePixelRatio || 1) {
   const w = Math.max(1, Math.round(width * ratio));
   const h = Math.max(1, Math.round(height * ratio));
   if (canvas.width !== w || canvas.height !== h) {

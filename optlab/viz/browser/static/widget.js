@@ -76,6 +76,7 @@ export class Widget {
     /** @type {Palette} */
     this.palette = {};
     this.seenWidth = 0;
+    this.seenRatio = 0;
   }
 
   /** Put the root into a shadow root with the style sheet, where no other style sheet reaches.
@@ -102,7 +103,8 @@ export class Widget {
       if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
       if (this.onKey(event)) event.preventDefault();
     });
-    this.cleanup.push(watchSize(this), watchTheme(this));
+    // A page that is zoomed, or moved to a finer screen, need not have another width.
+    this.cleanup.push(watchSize(this), watchTheme(this), listenWeakly(window, "resize", this, "resize"));
   }
 
   /** @param {EventTarget} target
@@ -132,12 +134,13 @@ export class Widget {
     this.model.save_changes();
   }
 
-  /** Once per width: the observer also fires if only the height changed.
+  /** Once per width and sharpness: the observer also fires if only the height changed.
    * @param {boolean} [force] */
   resize(force) {
-    const width = this.root.clientWidth;
-    if (!width || (width === this.seenWidth && !force)) return;
+    const width = this.root.clientWidth, ratio = window.devicePixelRatio;
+    if (!width || (width === this.seenWidth && ratio === this.seenRatio && !force)) return;
     this.seenWidth = width;
+    this.seenRatio = ratio;
     this.resized(width);
   }
 
