@@ -153,7 +153,7 @@ export class Controls {
     const waiting = !one.run;
     made.rate.draw({
       values: made.rates, index: Math.max(0, made.rates.indexOf(one.rate)), finals: engine.finals(state, one.entry, one.rate, "learning_rate", made.rates),
-      floor: explorer.floor.floor, start: explorer.startLoss, color: one.color, palette, width: notch * made.rates.length, height, disabled: explorer.network, best: !explorer.open, open: true, steady: (i) => explorer.network || engine.steady(state, one.entry, made.rates[i]),
+      floor: explorer.floor.floor, start: explorer.startLoss, color: one.color, palette, width: notch * made.rates.length, height, disabled: explorer.network, best: !explorer.open, open: true, steady: (/** @type {number} */ i) => explorer.network || engine.steady(state, one.entry, made.rates[i]),
     });
     // Their values stand in a column, though some sliders have a notch more.
     made.rateValue.style.marginLeft = `${notch * (most[0] - made.rates.length)}px`;
@@ -162,7 +162,7 @@ export class Controls {
       const value = one.entry.settings[second];
       made.other.draw({
         values: made.seconds, index: Math.max(0, made.seconds.indexOf(value)), finals: engine.finals(state, one.entry, one.rate, second, made.seconds),
-        floor: explorer.floor.floor, start: explorer.startLoss, color: one.color, palette, width: notch * made.seconds.length, height, disabled: waiting && !explorer.model.alive, best: !explorer.open, steady: (i) => engine.steady(state, { ...one.entry, settings: { ...one.entry.settings, [second]: made.seconds[i] } }, one.rate),
+        floor: explorer.floor.floor, start: explorer.startLoss, color: one.color, palette, width: notch * made.seconds.length, height, disabled: waiting && !explorer.model.alive, best: !explorer.open, steady: (/** @type {number} */ i) => engine.steady(state, { ...one.entry, settings: { ...one.entry.settings, [second]: made.seconds[i] } }, one.rate),
       });
       made.otherValue.style.marginLeft = `${notch * (most[1] - made.seconds.length)}px`;
       put(made.otherValue, numberText(value, 6));
@@ -172,10 +172,14 @@ export class Controls {
   /** @param {HTMLCanvasElement} canvas
    * @param {any} one */
   drawSample(canvas, one) {
-    const pen = fitCanvas(canvas, 46, 18);
+    const { palette, state, layout } = this.explorer;
+    const size = state.text_size, wide = (layout === "middle" ? 34 : 46) * size, tall = 18 * size;
+    canvas.style.width = `${wide}px`;
+    canvas.style.height = `${tall}px`;
+    const pen = fitCanvas(canvas, wide, tall);
     clearCanvas(pen);
-    const { paper } = this.explorer.palette;
-    drawMarks(pen, pixelFrame(46, 18, paper), [lineMark([1, 45], [9, 9], { color: one.color, width: 2.8, dash: one.style.dash }), pointMark(23, 9, one.style.marker, 14, one.color, paper)]);
+    const line = lineMark([1, wide - 1], [tall / 2, tall / 2], { color: one.color, width: 2.8 * size, dash: one.style.dash.map((/** @type {number} */ length) => length * size) });
+    drawMarks(pen, pixelFrame(wide, tall, palette.paper), [line, pointMark(wide / 2, tall / 2, one.style.marker, 14 * size, one.color, palette.paper)]);
   }
 
   /** @param {any[]} shown */
