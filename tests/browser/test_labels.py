@@ -87,6 +87,59 @@ def test_of_no_problem_a_text_covers_another(looked, width, size):
     assert found == {}
 
 
+def test_the_hint_goes_away_at_the_first_action(looked):
+    root, _ = looked(ol.explore(), 914)
+    page = root.page
+    area = root.locator(".ol-map").bounding_box()
+    x, y = area["x"] + 0.85 * area["width"], area["y"] + 0.8 * area["height"]
+
+    def hinted():
+        root.evaluate(READY)
+        texts = root.evaluate("root => textsOf(root).map(({ text }) => text)")
+        return "start: press play, or drag me" in texts
+
+    def pan():
+        page.mouse.move(x, y)
+        page.mouse.down()
+        page.mouse.move(x - 20, y - 10, steps=2)
+        page.mouse.up()
+
+    def move_start():
+        root.locator(".ol-map canvas[tabindex]").focus()
+        page.keyboard.press("ArrowRight")
+
+    def wheel():
+        page.mouse.move(x, y)
+        page.mouse.wheel(0, -120)
+
+    actions = {
+        "pan": pan,
+        "wheel": wheel,
+        "move the start": move_start,
+        "fit": lambda: root.locator(".ol-map canvas[tabindex]").dblclick(
+            position={"x": 30, "y": 200}
+        ),
+        "a notch": lambda: root.locator(".ol-notches").first.click(),
+        "a tab": lambda: root.get_by_role("tab", name="angle").click(),
+        "an optimizer": lambda: root.locator(".ol-row-name").first.click(),
+        "mode": lambda: root.get_by_role("button", name="Take apart").click(),
+        "step": lambda: page.keyboard.press("ArrowRight"),
+        "play": lambda: root.locator(".ol-play").click(),
+    }
+    for name, act in actions.items():
+        root.evaluate(
+            """({ explorer }) => {
+              explorer.pause();
+              explorer.set({ view: "look", step: 0 });
+              explorer.hint = true;
+              explorer.later("all");
+            }"""
+        )
+        assert hinted(), name
+        act()
+        assert not hinted(), name
+
+
 def test_a_text_over_another_is_found(looked):
     root, collisions = looked(ol.explore(), 914)
     assert collisions() == []

@@ -16,8 +16,9 @@ const RECENT = 12; // so many steps before the one that is shown are drawn in fu
 const REACH = 0.34; // of the map: the longest arrow in units of the gradient
 
 const ARROWS = 3; // so much more than off a path a label keeps off arrows
-/** How names of arrows stand at them: those of parts and the words beside need not be there. */
-const AT_ARROWS = { bold: { distance: 11, mark: 5 }, plain: { distance: 11, needed: false } };
+/** How names of arrows stand at them: where there is no room their lines name them; those of parts and the
+ * words beside need not be there either. */
+const AT_ARROWS = { bold: { distance: 11, mark: 5, always: false }, plain: { distance: 11, most: 90 } };
 
 /** The parts of a sum that are drawn head to tail.
  * @param {any} row

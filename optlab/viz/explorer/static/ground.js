@@ -282,7 +282,7 @@ export class MapGround {
     for (const [x, y] of places) labels.keepFree(x, y, 10);
     const marks = places.map(([x, y]) => pointMark(x, y, "star", 17, palette.ink, palette.paper, 1.2));
     if (minima.length > 1 || this.curve || !places.length) return marks;
-    return [...marks, ...labels.beside("minimum", places, { ink: palette.ink, size: 14 * state.text_size }, { distance: 13, needed: false })];
+    return [...marks, ...labels.beside("minimum", places, { ink: palette.ink, size: 14 * state.text_size }, { distance: 13, most: 90 })];
   }
 
   /** The name of the start, which at first says what one may do.
@@ -293,7 +293,8 @@ export class MapGround {
     const [x, y] = this.startPlace();
     labels.keepFree(x, y, 12);
     const look = { ink: palette.ink, size: (hint ? 15 : 14.25) * state.text_size, bold: hint };
-    return labels.beside(hint ? "start: press play, or drag me" : "start", [[x, y]], look, { distance: 13 });
+    const said = hint ? ["start: press play, or drag me", "start: press play"].find((text) => labels.wide(text, look) < this.width - 24) : "";
+    return labels.beside(said || "start", [[x, y]], look, { distance: 13 });
   }
 
   /** @param {number[]} point */
@@ -373,7 +374,7 @@ export class MapGround {
     marks.push(lineMark(Float64Array.from(points, ([x]) => x), Float64Array.from(points, ([, y]) => y), { color: palette.contour, width: 2.5 }));
     drawMarks(pen, this.frame, marks);
     this.freshLabels(pen);
-    this.groundLabels.keepOff(between(points.map((/** @type {number[]} */ [x, y]) => this.far([this.x(x), this.y(y)])), 4));
+    this.groundLabels.keepOff(between(points.map((/** @type {number[]} */ [x, y]) => this.far([this.x(x), this.y(y)])), 12));
     drawMarks(pen, this.pixels, this.axisMarks());
   }
 

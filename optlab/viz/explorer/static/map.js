@@ -19,13 +19,13 @@ const MANY = 60, CROWDED = 15; // later dots have squares of so many pixels each
 export class MapDrawing extends MapGround {
   /** Show another part of the plane. @param {number[]} box */
   show(box) {
+    this.explorer.forgetHint();
     this.box = this.chosen = box;
     this.field = null;
     this.explorer.later("paths");
   }
 
   fit() {
-    this.explorer.forgetHint();
     this.show(this.fittingBox());
   }
 

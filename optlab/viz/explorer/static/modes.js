@@ -196,7 +196,7 @@ export class ModesPanel {
       });
       const places = Array.from({ length: 12 }, (_, k) => [x(rate), y((most * (k + 0.6)) / 12)]);
       labels.keepOff(between([[x(rate), y(0)], [x(rate), y(most)]], 3, 400));
-      notes.push(...labels.beside(`rate ${numberText(rate, 6)}`, places, { ink: palette.ink, size }, { distance: 4, leader: "" }));
+      notes.push(...labels.beside(`rate ${numberText(rate, 6)}`, places, { ink: palette.ink, size }, { distance: 4, most: 30, leader: "" }));
     }
     drawMarks(pen, frame, marks);
     drawMarks(pen, pixelFrame(width, height, palette.paper), notes);

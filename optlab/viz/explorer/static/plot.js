@@ -319,8 +319,9 @@ export class Plot {
       return { ...lineMark(x, y, { color: one.color, width: 1.6, opacity: faint ? 0.15 : ink > BLOCK ? 0.16 : 0.4 }), clip: true };
     });
     if (!this.curves.some(({ values }) => values.some(Number.isFinite))) {
-      const texts = this.what === "memory" ? ["No memory: each step depends", "on its own gradient alone."] : ["Nothing to show:", "no optimizer here has it."];
-      texts.forEach((text, i) => notes.push(textMark((this.width + this.left) / 2, this.height / 2 + (i - 1) * 1.5 * size, text, { ink: palette.quiet, size })));
+      const text = this.what === "memory" ? "No memory: each step depends on its own gradient alone." : "Nothing to show: no optimizer here has it.";
+      const look = { ink: palette.quiet, size }, said = labels.lines(text, look, Math.min(16 * size, this.width - this.left));
+      said.forEach((line, i) => notes.push(textMark((this.width + this.left) / 2, this.height / 2 + (i - 1) * 1.5 * size, line, look)));
     }
     drawMarks(pen, this.frame, [...rules, ...lines]);
     drawMarks(pen, this.pixels, notes);

@@ -127,7 +127,7 @@ export class RatesPanel {
       notes.push(pointMark(x(rate), y(at(rate)), "circle", 11, palette.paper, palette.ink, 2.2));
       labels.keepFree(x(rate), y(at(rate)), 8);
     }
-    for (const [rate, text] of texts) notes.push(...labels.beside(text, [[x(rate), y(at(rate))]], { ink: palette.ink, size }, { distance: 9, needed: false }));
+    for (const [rate, text] of texts) notes.push(...labels.beside(text, [[x(rate), y(at(rate))]], { ink: palette.ink, size }, { distance: 9, most: 30 }));
     drawMarks(pen, frame, marks);
     drawMarks(pen, pixelFrame(width, height, palette.paper), notes);
     this.canvas.setAttribute("aria-label", `Loss over the rate. Suggestion ${numberText(suggestion, 2)}, still lower at ${numberText(highest, 2)}.`);
