@@ -12,6 +12,7 @@ import { numberText } from "./numbers.js";
 /** @typedef {import("../../browser/static/marks.js").Mark} Mark */
 
 const GRID = 276;
+const CELL = 8; // labels see one point of paths in so many pixels
 export const FEW = 8; // more paths are drawn as a group, of which the chosen one stands out
 
 /** The coordinates of runs, as marks have them.
@@ -266,7 +267,15 @@ export class MapGround {
    * @param {CanvasRenderingContext2D} pen that measures */
   labelsOver(below, pen) {
     const labels = new Labels(pen, this.width, this.height, below);
-    for (const one of this.explorer.shown.slice(0, FEW)) labels.keepOff(between(this.outlines.get(one)?.places || []));
+    // Where paths lie over each other one point is enough: labels are placed anew at every frame.
+    /** @type {Map<number, number[]>} */
+    const cells = new Map();
+    for (const one of this.explorer.shown.slice(0, FEW)) {
+      for (const place of between(this.outlines.get(one)?.places || [])) {
+        if (this.inside(place)) cells.set(Math.round(place[0] / CELL) * 4096 + Math.round(place[1] / CELL), place);
+      }
+    }
+    labels.keepOff([...cells.values()]);
     return labels;
   }
 
