@@ -13,7 +13,7 @@ from optlab.viz.explorer.export import FAMILIES, TITLES, browser_options
 from optlab.viz.explorer.live import given_to_page, given_whole_and_small
 from optlab.viz.explorer.model import has_no_minimum
 from optlab.viz.explorer.presets import PRESETS
-from optlab.viz.explorer.runs import LADDER, NEARBY, ends_alike, rung
+from optlab.viz.explorer.runs import LADDER, NEARBY, Nearby, ends_alike, rung
 from optlab.viz.explorer.state import REFERENCES, optimizer_classes
 from optlab.viz.style import theme
 
@@ -64,6 +64,19 @@ class TestBestRates:
         assert model.criteria["SGD"][at] < model.criteria["SGD"][model.best["SGD"]]
         near = model._ladder(model.state.optimizers[0], {}, [1 / NEARBY, NEARBY])
         assert not ends_alike(sgd, at, near)
+
+    def test_of_the_runs_beside_a_run_only_what_they_tell_is_kept(self):
+        model = ol.explore("booth", ["SGD", "Adam"]).model
+        assert {type(each) for each in model._nearby.values()} == {Nearby}
+        for runs in model.runs.values():
+            kept = [runs.point, runs.loss, runs.gradient, runs.update, runs.stopped]
+            kept += [*runs.slots.values(), *runs.terms.values()]
+            assert all(array.base is None for array in kept), "part of all that ran"
+
+    def test_pages_know_a_path_of_chance_as_python_does(self):
+        assert browser_options()["steadiness"] == {
+            "lastBit": 2**-52, "stable": 1e-10, "nearby": NEARBY, "alike": 0.1,
+        }  # fmt: skip
 
     def test_rungs_go_on_for_ever(self):
         rates = [rung(1.0, by) for by in range(-4, 5)]

@@ -15,6 +15,7 @@ from optlab.viz.explorer.live import NOTCHES, given_to_page
 from optlab.viz.explorer.model import HOW_CHOSEN, Model
 from optlab.viz.explorer.palette import LINE_COLORS, PALETTE
 from optlab.viz.explorer.presets import PRESETS
+from optlab.viz.explorer.runs import STEADINESS
 from optlab.viz.explorer.state import (
     REFERENCES,
     State,
@@ -94,6 +95,7 @@ def browser_options() -> dict[str, Any]:
         "lines": {role: list(color) for role, color in LINE_COLORS.items()},
         "conditions": HOW_CHOSEN,
         "ladder": list(LADDER),
+        "steadiness": STEADINESS,
         "notches": {name: list(values) for name, values in NOTCHES.items()},
         "roles": ROLES,
         "order": list(order),

@@ -19,9 +19,11 @@ from optlab.viz.explorer.runs import (
     LADDER,
     LAST_BIT,
     NEARBY,
+    Nearby,
     Runs,
     best_of,
     ends_alike,
+    first_of,
     joined_runs,
     ladder_with,
     leaves_view,
@@ -109,7 +111,7 @@ class Model:
         self.network = hasattr(problem, "traces")
         self._own = dict(own or {})
         self._sensitive: dict[tuple[str, float], int] = {}
-        self._nearby: dict[tuple[str, float], list[Runs]] = {}
+        self._nearby: dict[tuple[str, float], Nearby] = {}
         #: The problem, with the noise of the state.
         self.surface: Surface | None = None if self.network else _with_noise(problem, state.noise)
         self.runs: dict[str, Runs] = self._network_runs() if self.network else self._runs(own or {})
@@ -238,12 +240,16 @@ class Model:
             if not np.isfinite(criteria[i]):
                 return
             rate = self.runs[name].rates[i]
-            near = self._nearby.get((name, rate), [])[:2] or [
-                self._ladder(entry, self._own, [rate * NEARBY, rate / NEARBY])
-            ]
-            if ends_alike(self.runs[name], i, *near) and self._sensitive_from(name, i) < 0:
+            if self._alike(entry, rate, i) and self._sensitive_from(name, i) < 0:
                 self.best[name] = i
                 return
+
+    def _alike(self, entry: Entry, rate: float, i: int) -> bool:
+        """Return whether runs of nearby rates end where the run of a rate ends."""
+        if known := self._nearby.get((entry.name, rate)):
+            return known.alike
+        near = self._ladder(entry, self._own, [rate * NEARBY, rate / NEARBY])
+        return ends_alike(self.runs[entry.name], i, near)
 
     def sensitive(self, name: str) -> int:
         """Return the step from which a shown path depends on the last bit; -1 if it is stable.
@@ -259,16 +265,14 @@ class Model:
             return -1
         key = (name, runs.rates[i])
         if key not in self._sensitive:
+            if known := self._nearby.get(key):
+                return known.sensitive
             [entry] = [entry for entry in self.state.optimizers if entry.name == name]
-            near = self._nearby.get(key, [])[2:]
-            if near:
-                found = [sensitive_from(runs, i, other, 0) for other in near]
-            else:
-                factors = np.array([1.0 + LAST_BIT, 1.0 - LAST_BIT])
-                rates, starts = runs.rates[i] * factors, np.outer(factors, self.start)
-                again = self._ladder(entry, self._own, rates.tolist(), starts)
-                found = [sensitive_from(runs, i, again, at) for at in range(len(factors))]
-            self._sensitive[key] = min((step for step in found if step >= 0), default=-1)
+            factors = np.array([1.0 + LAST_BIT, 1.0 - LAST_BIT])
+            rates, starts = runs.rates[i] * factors, np.outer(factors, self.start)
+            again = self._ladder(entry, self._own, rates.tolist(), starts)
+            found = [sensitive_from(runs, i, again, at) for at in range(len(factors))]
+            self._sensitive[key] = first_of(found)
         return self._sensitive[key]
 
     def _network_runs(self) -> dict[str, Runs]:

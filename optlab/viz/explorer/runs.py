@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
@@ -188,6 +188,8 @@ NEARBY = 1.01
 """A rate is compared with those so many times as high and as low."""
 ALIKE = 0.1
 """The part of the length of a path within which paths of nearby rates have to end."""
+STEADINESS = {"lastBit": LAST_BIT, "stable": STABLE, "nearby": NEARBY, "alike": ALIKE}
+"""When a path is no chance, as pages have it."""
 
 
 def ends_alike(runs: Runs, i: int, *nearby: Runs) -> bool:
@@ -210,6 +212,22 @@ def ends_alike(runs: Runs, i: int, *nearby: Runs) -> bool:
         found = [near.point[:, -1] for near in nearby if near.point is not None]
         apart = np.abs(np.concatenate(found) - path[-1]).max()
     return bool(apart <= ALIKE * extent)
+
+
+@dataclass(frozen=True)
+class Nearby:
+    """What runs beside a run tell of it: whether its path is one of chance.
+
+    Attributes
+    ----------
+    alike : bool
+        Whether runs at rates a little higher and lower end where it ends.
+    sensitive : int
+        The step from which a change in the last bit leads elsewhere, or -1.
+    """
+
+    alike: bool
+    sensitive: int
 
 
 def leaves_view(runs: Runs, domain: Sequence[tuple[float, float]]) -> np.ndarray:
@@ -251,12 +269,12 @@ def run_ladder_and_nearby(
     start: Sequence[float],
     steps: int,
     seed: int,
-) -> tuple[Runs, dict[float, list[Runs]]]:
+) -> tuple[Runs, dict[float, Nearby]]:
     """Run a ladder, and for each rate four runs that tell whether its path is one of chance.
 
     These are a hundredth of the rate higher and lower, and with start and rate changed in the last
     bit. As further members of one ensemble they cost next to nothing; where there is no ensemble,
-    the dict is empty.
+    the dict is empty. Of these runs only what they tell is kept.
     """
     ends = (1.0, 1.0, 1.0 + LAST_BIT, 1.0 - LAST_BIT)
     changed = [
@@ -271,12 +289,25 @@ def run_ladder_and_nearby(
         together = _run_at_once(surface, template, every, starts, steps, seed)
     except NotOnePassError:
         return run_ladder(surface, template, rates, start, steps, seed), {}
-    count = len(rates)
-    nearby = {
-        rate: [_some_runs(together, (k + 1) * count + i, 1) for k in range(4)]
+    runs, *others = (_some_runs(together, k * len(rates), len(rates)) for k in range(5))
+    return _copied(runs), {
+        rate: Nearby(
+            ends_alike(runs, i, *(_some_runs(near, i, 1) for near in others[:2])),
+            first_of(sensitive_from(runs, i, again, i) for again in others[2:]),
+        )
         for i, rate in enumerate(rates)
     }
-    return _some_runs(together, 0, count), nearby
+
+
+def first_of(steps: Iterable[int]) -> int:
+    """Return the first of several steps, of which -1 is none.
+
+    Examples
+    --------
+    >>> first_of([-1, 7, 5]), first_of([-1, -1])
+    (5, -1)
+    """
+    return min((step for step in steps if step >= 0), default=-1)
 
 
 def _some_runs(runs: Runs, first: int, count: int) -> Runs:
@@ -293,6 +324,21 @@ def _some_runs(runs: Runs, first: int, count: int) -> Runs:
         terms={name: array[rows] for name, array in runs.terms.items()},
         stopped=runs.stopped[rows],
         why=runs.why[rows],
+    )
+
+
+def _copied(runs: Runs) -> Runs:
+    """Return runs that do not hold the larger arrays of which theirs are parts."""
+    assert runs.point is not None
+    return replace(
+        runs,
+        point=runs.point.copy(),
+        loss=runs.loss.copy(),
+        gradient=runs.gradient.copy(),
+        update=runs.update.copy(),
+        slots={name: array.copy() for name, array in runs.slots.items()},
+        terms={name: array.copy() for name, array in runs.terms.items()},
+        stopped=runs.stopped.copy(),
     )
 
 

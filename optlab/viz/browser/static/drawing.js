@@ -140,6 +140,9 @@ export function between(places, apart = 14, most = 20) {
   return found;
 }
 
+/** What a label costs that is cut: more than any that covers others. */
+export const OUTSIDE = 1e6;
+
 /** The position of a label beside a point, inside the canvas and outside the boxes already taken.
  * @param {CanvasRenderingContext2D} pen
  * @param {string} text
@@ -162,7 +165,7 @@ export function placeLabel(pen, text, x, y, size, width, height, taken, distance
     const cx = x + Math.sign(right) * (w / 2) + right * distance;
     const cy = y + Math.sign(down) * (h / 2) + down * distance;
     const box = [cx - w / 2, cy - h / 2, cx + w / 2, cy + h / 2];
-    let cost = box[0] < 4 || box[1] < 4 || box[2] > width - 4 || box[3] > height - 4 ? 1000 : 0;
+    let cost = box[0] < 4 || box[1] < 4 || box[2] > width - 4 || box[3] > height - 4 ? OUTSIDE : 0;
     cost += Math.abs(right) + Math.abs(down);
     for (const other of taken) {
       const across = Math.min(box[2], other[2]) - Math.max(box[0], other[0]);

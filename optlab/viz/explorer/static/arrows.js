@@ -2,8 +2,9 @@
 // variable the curve with its tangent.
 
 import { drawMarks } from "../../browser/static/canvas.js";
-import { FONTS, between, clearCanvas, fitCanvas, isFar, leaderOf, placeLabel } from "../../browser/static/drawing.js";
-import { leaderMarks, lineMark, pointMark, textMark } from "../../browser/static/marks.js";
+import { between, clearCanvas, fitCanvas } from "../../browser/static/drawing.js";
+import { lineMark, pointMark, textMark } from "../../browser/static/marks.js";
+import { Labels } from "./labels.js";
 import { numberText } from "./numbers.js";
 
 /** @typedef {import("../../browser/static/marks.js").Mark} Mark */
@@ -13,6 +14,11 @@ import { numberText } from "./numbers.js";
 
 const RECENT = 12; // so many steps before the one that is shown are drawn in full
 const REACH = 0.34; // of the map: the longest arrow in units of the gradient
+
+const ARROWS = 3; // so much more than off a path a label keeps off arrows
+/** How names of arrows stand at them: where there is no room their lines name them; those of parts and the
+ * words beside need not be there either. */
+const AT_ARROWS = { bold: { distance: 11, mark: 5, always: false }, plain: { distance: 11, most: 90 } };
 
 /** The parts of a sum that are drawn head to tail.
  * @param {any} row
@@ -139,17 +145,14 @@ export class ArrowPicture {
     const pen = fitCanvas(map.top, map.width, map.height);
     clearCanvas(pen);
     const size = 15 * state.text_size;
-    const title = `${selected.entry.name}, step ${step}`;
-    drawMarks(pen, map.pixels, [textMark(14, size * 1.1, title, { ink: palette.ink, halo: true, size, bold: true, across: "left" })]);
+    const labels = new Labels(pen, map.width, map.height, map.groundLabels);
+    drawMarks(pen, map.pixels, labels.put(textMark(14, size * 1.1, `${selected.entry.name}, step ${step}`, { ink: palette.ink, halo: true, size, bold: true, across: "left" })));
     const { run } = selected;
     if (!run || !run.path || run.last < 1) return;
     const from = map.place(run, run.path, step - 1), to = map.place(run, run.path, step);
     if (!from || !to) return;
-    pen.font = `bold ${size}px ${FONTS}`;
-    /** @type {number[][]} */
-    const taken = [[0, 0, 28 + pen.measureText(title).width, size * 2.2]];
     drawMarks(pen, map.frame, this.pastMarks(map));
-    const marks = map.curve ? this.curveMarks(pen, map, from, to, size, taken) : this.planeMarks(pen, map, from, to, size, taken);
+    const marks = map.curve ? this.curveMarks(labels, map, from, to, size) : this.planeMarks(labels, map, from, to, size);
     drawMarks(pen, map.pixels, marks);
   }
 
@@ -173,14 +176,13 @@ export class ArrowPicture {
     return marks;
   }
 
-  /** @param {CanvasRenderingContext2D} pen that measures
+  /** @param {Labels} labels
    * @param {any} map
    * @param {number[]} from
    * @param {number[]} to
    * @param {number} size
-   * @param {number[][]} taken
    * @returns {Mark[]} in pixels */
-  planeMarks(pen, map, from, to, size, taken) {
+  planeMarks(labels, map, from, to, size) {
     const { explorer, step } = this;
     const { palette, selected } = explorer;
     const { places, steps } = map.outline(selected.run);
@@ -200,27 +202,21 @@ export class ArrowPicture {
     if (jump) marks.push(pointMark(fast[0], fast[1], "circle", 9, palette.paper, selected.color, 2));
     marks.push(pointMark(from[0], from[1], "circle", 13, palette.paper, selected.color, 3));
     marks.push(pointMark(to[0], to[1], selected.style.marker, 15, selected.color, palette.paper));
-    for (const [x, y] of [from, to]) taken.push([x - 9, y - 9, x + 9, y + 9]);
-    marks.push(...this.averageMarks(pen, map, size, taken));
-    const note = "update: true length", small = size * 0.92;
-    pen.font = `${small}px ${FONTS}`;
-    const wide = pen.measureText(note).width;
-    marks.push(textMark(14, map.height - size, note, { ink: palette.quiet, size: small, across: "left", ground: 0.85 }));
-    taken.push([0, map.height - size * 2, 22 + wide, map.height]);
+    for (const [x, y] of [from, to]) labels.keepFree(x, y, 9);
+    marks.push(...labels.put(textMark(14, map.height - size, "update: true length", { ink: palette.quiet, size: size * 0.92, across: "left", ground: 0.85 })));
     const along = arrows.flatMap(({ from: [x, y], to: end }) => Array.from({ length: 16 }, (_, k) => [x + ((end[0] - x) * k) / 15, y + ((end[1] - y) * k) / 15]));
-    along.push(...between(recent));
-    marks.push(...this.labels(pen, map, arrows, size, taken, along));
-    marks.push(...this.label(pen, map, `step ${step - 1}`, from, palette.quiet, size * 0.95, "", taken, along));
+    labels.keepOff([...along, ...between(recent)], ARROWS);
+    marks.push(...this.averageMarks(labels, map, size), ...this.arrowLabels(labels, map, arrows, size));
+    marks.push(...labels.beside(`step ${step - 1}`, [from], { ink: palette.quiet, size: size * 0.95 }, AT_ARROWS.plain));
     return marks;
   }
 
   /** Averaged weights, which the optimizer does not move to.
-   * @param {CanvasRenderingContext2D} pen that measures
+   * @param {Labels} labels
    * @param {any} map
    * @param {number} size
-   * @param {number[][]} taken
    * @returns {Mark[]} */
-  averageMarks(pen, map, size, taken) {
+  averageMarks(labels, map, size) {
     const { explorer, step } = this;
     const { run } = explorer.selected;
     const [name, rows] = Object.entries({ ...run.slots, ...run.terms }).find(([key]) => key === "average" || key === "slow") || [];
@@ -228,64 +224,38 @@ export class ArrowPicture {
     const place = map.place(run, rows, step - 1);
     if (!place || !map.inside(place)) return [];
     const color = this.colorOf("wrapper");
-    taken.push([place[0] - 8, place[1] - 8, place[0] + 8, place[1] + 8]);
-    return [pointMark(place[0], place[1], "diamond", 13, color, explorer.palette.paper), ...this.label(pen, map, name === "slow" ? "slow weights" : "average", place, color, size, "bold", taken, [])];
+    labels.keepFree(place[0], place[1], 8);
+    return [pointMark(place[0], place[1], "diamond", 13, color, explorer.palette.paper), ...labels.beside(name === "slow" ? "slow weights" : "average", [place], { ink: color, size, bold: true }, AT_ARROWS.bold)];
   }
 
-  /** @param {CanvasRenderingContext2D} pen that measures
+  /** The names of arrows, those of their parts last.
+   * @param {Labels} labels
    * @param {any} map
    * @param {Arrow[]} arrows
    * @param {number} size
-   * @param {number[][]} taken
-   * @param {number[][]} along
    * @returns {Mark[]} */
-  labels(pen, map, arrows, size, taken, along) {
+  arrowLabels(labels, map, arrows, size) {
     return [...arrows].sort((a, b) => Number(Boolean(a.small)) - Number(Boolean(b.small))).flatMap((arrow) => {
       if (!arrow.text) return [];
-      const { from: [x, y], to: end } = arrow;
+      const { from: [x, y], to: end, small } = arrow;
       // A dotted part is named at its middle, an arrow at its head.
-      const at = arrow.small ? [x + 0.62 * (end[0] - x), y + 0.62 * (end[1] - y)] : end;
-      if (arrow.small && Math.hypot(end[0] - x, end[1] - y) < 2.5 * size) return [];
+      const at = small ? [x + 0.62 * (end[0] - x), y + 0.62 * (end[1] - y)] : end;
+      if (small && Math.hypot(end[0] - x, end[1] - y) < 2.5 * size) return [];
       const opacity = this.hovered && this.hovered !== arrow.line ? 0.3 : 1;
-      return this.label(pen, map, arrow.text, [Math.max(8, Math.min(map.width - 8, at[0])), Math.max(8, Math.min(map.height - 8, at[1]))], arrow.color, arrow.small ? size * 0.95 : size, arrow.small ? "" : "bold", taken, along, opacity);
+      const place = [Math.max(8, Math.min(map.width - 8, at[0])), Math.max(8, Math.min(map.height - 8, at[1]))];
+      return labels.beside(arrow.text, [place], { ink: arrow.color, size: small ? size * 0.95 : size, bold: !small, opacity }, small ? AT_ARROWS.plain : AT_ARROWS.bold);
     });
-  }
-
-  /** A text where there is room for it; none where there is not.
-   * @param {CanvasRenderingContext2D} pen that measures
-   * @param {any} map
-   * @param {string} text
-   * @param {number[]} at
-   * @param {string} color
-   * @param {number} size
-   * @param {string} weight
-   * @param {number[][]} taken
-   * @param {number[][]} along
-   * @param {number} [opacity]
-   * @returns {Mark[]} */
-  label(pen, map, text, at, color, size, weight, taken, along, opacity = 1) {
-    const wide = weight ? size * 1.08 : size; // bold text is wider than what is measured
-    const spots = [11, 20, 32].map((distance) => {
-      const spot = placeLabel(pen, text, at[0], at[1], wide, map.width, map.height, [...taken], distance, [...along, ...along, ...along]);
-      return { ...spot, cost: spot.cost + 0.25 * distance };
-    });
-    const spot = spots.reduce((best, one) => (one.cost < best.cost ? one : best));
-    if (spot.cost >= 1000 || (!weight && spot.cost > 90)) return []; // no place for it: its line names it
-    if (!weight && isFar(spot, at[0], at[1], 9)) return [];
-    taken.push(spot.box);
-    return [...leaderMarks(weight ? leaderOf(spot, at[0], at[1], 5) : null, color, opacity), textMark(spot.cx, spot.cy, text, { ink: color, halo: true, size, bold: Boolean(weight), opacity })];
   }
 
   /** A function of one variable: its tangent, the step at its true length, and below the curve the
    * arrows in units of the gradient.
-   * @param {CanvasRenderingContext2D} pen that measures
+   * @param {Labels} labels
    * @param {any} map
    * @param {number[]} from
    * @param {number[]} to
    * @param {number} size
-   * @param {number[][]} taken
    * @returns {Mark[]} in pixels */
-  curveMarks(pen, map, from, to, size, taken) {
+  curveMarks(labels, map, from, to, size) {
     const { explorer, step } = this;
     const { palette, selected } = explorer;
     const { run } = selected;
@@ -318,11 +288,12 @@ export class ArrowPicture {
     }
     marks.push(pointMark(from[0], from[1], "circle", 13, palette.paper, selected.color, 3));
     marks.push(pointMark(to[0], to[1], selected.style.marker, 15, selected.color, palette.paper));
-    for (const [x, y] of [from, to]) taken.push([x - 9, y - 9, x + 9, y + 9]);
+    for (const [x, y] of [from, to]) labels.keepFree(x, y, 9);
     const along = [a, b].flatMap((end) => Array.from({ length: 14 }, (_, k) => [from[0] + ((end[0] - from[0]) * k) / 13, from[1] + ((end[1] - from[1]) * k) / 13]));
     for (const [px, y] of map.curvePoints(x0, x1, 60)) along.push([map.x(px), map.y(y)]);
     for (let k = 0; k < 12; k++) along.push([from[0] + ((reached[0] - from[0]) * k) / 11, from[1]], [reached[0], from[1] + ((to[1] - from[1]) * k) / 11]);
     if (jump) for (let k = 0; k < 12; k++) along.push([reached[0] + ((to[0] - reached[0]) * k) / 11, above]);
+    labels.keepOff(along, ARROWS);
     rows.forEach((label, i) => {
       const y = floor - (rows.length - 1 - i) * 2 * size;
       const own = parts.filter((one) => one.line === label);
@@ -335,19 +306,18 @@ export class ArrowPicture {
       const right = whole.to[0] >= from[0];
       const ends = own.flatMap((one) => [one.from[0], one.to[0]]);
       // Behind the arrow, or before it where there is no room; over it where there is none either.
-      pen.font = `bold ${size}px ${FONTS}`;
-      const wide = pen.measureText(label).width + 14;
-      const fits = [Math.min(...ends) > wide, Math.max(...ends) + wide < map.width];
-      const left = right ? fits[0] : !fits[1];
-      const over = !fits[left ? 0 : 1];
-      const x = over ? Math.max(4, Math.min(map.width - wide + 6, Math.min(...ends))) : left ? Math.min(...ends) - 10 : Math.max(...ends) + 10;
-      marks.push(textMark(x, over ? y - 0.85 * size : y, label, { ink: whole.color, halo: true, size, bold: true, across: left && !over ? "right" : "left", opacity: this.hovered && this.hovered !== label ? 0.3 : 1 }));
+      const look = { ink: whole.color, halo: true, size, bold: true, opacity: this.hovered && this.hovered !== label ? 0.3 : 1 };
+      const sides = [textMark(Math.min(...ends) - 10, y, label, { ...look, across: "right" }), textMark(Math.max(...ends) + 10, y, label, { ...look, across: "left" })];
+      const over = textMark(Math.max(4, Math.min(map.width - labels.wide(label, look) - 8, Math.min(...ends))), y - 0.85 * size, label, { ...look, across: "left" });
+      const side = (right ? sides : sides.reverse()).find((mark) => labels.fits(mark));
+      marks.push(...labels.put(side || over));
     });
-    taken.push([0, floor - rows.length * 2 * size, map.width, map.height]);
-    if (update) marks.push(...this.label(pen, map, "update", [(from[0] + reached[0]) / 2, from[1]], update.color, size, "bold", taken, along));
-    if (jump) marks.push(...this.label(pen, map, jump.label, [(to[0] + reached[0]) / 2, above], this.colorOf("wrapper"), size, "bold", taken, along));
-    marks.push(...this.label(pen, map, `tangent: slope ${numberText(slope)}`, slope * (b[1] - a[1]) && b[1] < a[1] ? b : a, palette.quiet, size * 0.95, "", taken, along));
-    marks.push(...this.label(pen, map, `step ${step - 1}`, from, palette.quiet, size * 0.95, "", taken, along));
+    labels.boxes.push([0, floor - rows.length * 2 * size, map.width, map.height]);
+    if (update) marks.push(...labels.beside("update", [[(from[0] + reached[0]) / 2, from[1]]], { ink: update.color, size, bold: true }, AT_ARROWS.bold));
+    if (jump) marks.push(...labels.beside(jump.label, [[(to[0] + reached[0]) / 2, above]], { ink: this.colorOf("wrapper"), size, bold: true }, AT_ARROWS.bold));
+    const plain = { ink: palette.quiet, size: size * 0.95 };
+    marks.push(...labels.beside(`tangent: slope ${numberText(slope)}`, slope * (b[1] - a[1]) && b[1] < a[1] ? [b, a] : [a, b], plain, AT_ARROWS.plain));
+    marks.push(...labels.beside(`step ${step - 1}`, [from], plain, AT_ARROWS.plain));
     return marks;
   }
 }

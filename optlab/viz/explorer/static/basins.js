@@ -148,7 +148,6 @@ export class BasinsPanel {
   }
 
   showDomain() {
-    this.explorer.forgetHint();
     this.explorer.map.show(this.domain());
   }
 

@@ -59,7 +59,7 @@ export class Beside {
     if (layout === "narrow") return Math.round(150 * state.text_size);
     canvas.style.height = "0px";
     const texts = this.panel.element.getBoundingClientRect().bottom - this.element.getBoundingClientRect().top + this.element.scrollTop;
-    return Math.max(84, Math.floor(plot.height - texts - 2));
+    return Math.max(Math.round(84 * state.text_size), Math.floor(plot.height - texts - 2));
   }
 
   drawCursor() {

@@ -172,10 +172,14 @@ export class Controls {
   /** @param {HTMLCanvasElement} canvas
    * @param {any} one */
   drawSample(canvas, one) {
-    const pen = fitCanvas(canvas, 46, 18);
+    const { palette, state, layout } = this.explorer;
+    const size = state.text_size, wide = (layout === "middle" ? 34 : 46) * size, tall = 18 * size;
+    canvas.style.width = `${wide}px`;
+    canvas.style.height = `${tall}px`;
+    const pen = fitCanvas(canvas, wide, tall);
     clearCanvas(pen);
-    const { paper } = this.explorer.palette;
-    drawMarks(pen, pixelFrame(46, 18, paper), [lineMark([1, 45], [9, 9], { color: one.color, width: 2.8, dash: one.style.dash }), pointMark(23, 9, one.style.marker, 14, one.color, paper)]);
+    const line = lineMark([1, wide - 1], [tall / 2, tall / 2], { color: one.color, width: 2.8 * size, dash: one.style.dash.map((/** @type {number} */ length) => length * size) });
+    drawMarks(pen, pixelFrame(wide, tall, palette.paper), [line, pointMark(wide / 2, tall / 2, one.style.marker, 14 * size, one.color, palette.paper)]);
   }
 
   /** @param {any[]} shown */

@@ -25,8 +25,11 @@ import { compiledFormula, formulaSurface, looksLikeFormula } from "./formula.js"
  * @property {number[]} [paid] how many steps it took, and how many gradients these were */
 
 const MOST_KEPT = 400;
-const LAST_BIT = 2 ** -52, STABLE = 1e-10; // as optlab.viz.explorer.runs has them
-const NEARBY = 1.01, ENDS_ALIKE = 0.1; // paths of rates so near end within so much of the path's length
+
+/** When a path is no chance, as optlab.viz.explorer.runs defines it: the part by which the last bit changes a
+ * number, how near paths that differ in it stay, how many times as high and as low nearby rates are, and
+ * within which part of a path's length they end.
+ * @typedef {{lastBit: number, stable: number, nearby: number, alike: number}} Steadiness */
 
 /** The module of a page's own surfaces and rules; a browser never drops a module, so each is loaded once.
  * @param {string} source
@@ -59,7 +62,9 @@ function typedFormula(text) {
 }
 
 export class Engine {
-  constructor() {
+  /** @param {Steadiness} steadiness */
+  constructor(steadiness) {
+    this.steadiness = steadiness;
     /** @type {any} */
     this.program = null;
     /** @type {any} */
@@ -344,8 +349,9 @@ export class Engine {
         const at = Object.keys(known.sensitive || {}).find((text) => Number(text) === rate);
         return at === undefined ? -1 : known.sensitive[at];
       }
+      const { lastBit, stable } = this.steadiness;
       let first = Infinity;
-      for (const factor of [1 + LAST_BIT, 1 - LAST_BIT]) {
+      for (const factor of [1 + lastBit, 1 - lastBit]) {
         const nudged = { ...state, start: state.start.map((/** @type {number} */ x) => x * factor) };
         let again;
         try {
@@ -356,7 +362,7 @@ export class Engine {
         const ended = again.stopped < 0 ? state.steps : again.stopped;
         const last = Math.min(run.last, ended);
         for (let i = 0; i < last * run.n; i++) {
-          if (!(Math.abs(run.path[i] - again.path[i]) <= STABLE * Math.max(1, Math.abs(run.path[i])))) {
+          if (!(Math.abs(run.path[i] - again.path[i]) <= stable * Math.max(1, Math.abs(run.path[i])))) {
             first = Math.min(first, Math.floor(i / run.n));
             break;
           }
@@ -379,10 +385,10 @@ export class Engine {
       const run = this.run(state, entry, rate);
       if (!run || !run.live || !run.path) return true;
       if (run.stopped >= 0) return false;
-      const { path, n, last } = run;
+      const { path, n, last } = run, { nearby, alike } = this.steadiness;
       let extent = 0;
       for (let i = 0; i < (last + 1) * n; i++) extent = Math.max(extent, Math.abs(path[i] - path[i % n]));
-      for (const near of [rate * NEARBY, rate / NEARBY]) {
+      for (const near of [rate * nearby, rate / nearby]) {
         let other;
         try {
           other = this.raw(state, entry, near, {});
@@ -390,7 +396,7 @@ export class Engine {
           break; // written for its notches alone
         }
         if (other.stopped >= 0) return false;
-        for (let c = 0; c < n; c++) if (!(Math.abs(other.path[last * n + c] - path[last * n + c]) <= ENDS_ALIKE * extent)) return false;
+        for (let c = 0; c < n; c++) if (!(Math.abs(other.path[last * n + c] - path[last * n + c]) <= alike * extent)) return false;
       }
       return this.sensitiveFrom(state, entry, rate) < 0;
     });

@@ -395,6 +395,7 @@ export class Explorer extends Changes {
     const room = this.body.clientWidth;
     this.room = room;
     let tall = this.layout === "wide" ? Math.max(300, Math.min(342, 0.342 * width)) : this.layout === "middle" ? 312 : Math.max(240, Math.min(420, 0.82 * room));
+    if (this.layout !== "narrow") tall *= 0.7 + 0.3 * Math.max(1, size); // larger text needs room between the lines
     if (this.isFull) {
       const rest = this.header.offsetHeight + this.examples.element.offsetHeight + this.controls.element.offsetHeight + 60;
       if (this.layout !== "narrow") tall = Math.max(tall, window.innerHeight - rest);

@@ -4,13 +4,16 @@
 import { contourOf, drawMarks } from "../../browser/static/canvas.js";
 import { between, linearTicks } from "../../browser/static/drawing.js";
 import { make } from "../../browser/static/elements.js";
-import { boxesMark, lineMark, pixelFrame, ruleMark, textMark } from "../../browser/static/marks.js";
+import { boxesMark, lineMark, pixelFrame, pointMark, ruleMark, textMark } from "../../browser/static/marks.js";
 import { fieldMarks, fieldOf, fieldWithin } from "./field.js";
+import { Labels } from "./labels.js";
 import { numberText } from "./numbers.js";
 
 /** @typedef {import("../../browser/static/marks.js").Mark} Mark */
 
 const GRID = 276;
+const CELL = 8; // labels see one point of paths in so many pixels
+export const FEW = 8; // more paths are drawn as a group, of which the chosen one stands out
 
 /** The coordinates of runs, as marks have them.
  * @type {WeakMap<object, {x: Float64Array, y: Float64Array, steps: Float64Array}>} */
@@ -63,8 +66,10 @@ export class MapGround {
     /** @type {{x: number, y: number} | null} */
     this.pointer = null;
     this.drag = "";
-    /** Where labels of contour lines stand. @type {number[][]} */
-    this.levelBoxes = [];
+    /** What is written on the ground, and over it by elements. @type {any} */
+    this.groundLabels = null;
+    /** Where paths run, of each that is shown. @type {Map<any, any>} */
+    this.outlines = new Map();
     /** @type {Map<number, {x: number, y: number}>} */
     this.fingers = new Map();
     for (const name of ["focus", "blur"]) this.top.addEventListener(name, () => explorer.later("top"));
@@ -194,7 +199,7 @@ export class MapGround {
     const values = this.curvePoints(low - room, high + room, 400).map((/** @type {number[]} */ [, y]) => y).filter(Number.isFinite);
     const bottom = values.length ? Math.min(0, ...values) : 0, top = values.length ? Math.max(...values) : 1;
     const more = 0.1 * (top - bottom) || 1;
-    return [low - room, high + room, bottom - more, top + more];
+    return [low - room, high + room, bottom - 2 * more, top + more]; // below the curve there is room for names
   }
 
   /** @param {number} low
@@ -234,8 +239,17 @@ export class MapGround {
     const marks = this.undefinedMarks();
     if (!this.field.none) marks.push(...fieldMarks(this.field, palette), ...explorer.beside.groundMarks());
     drawMarks(pen, this.frame, marks);
+    this.freshLabels(pen);
     if (this.field.none || explorer.view === "apart") return; // there the arrows are labeled
-    drawMarks(pen, this.pixels, [...this.levelLabels(pen), ...this.axisMarks()]);
+    const numbers = this.axisMarks();
+    drawMarks(pen, this.pixels, [...this.levelLabels(), ...numbers]);
+  }
+
+  /** Begin with the labels of the ground: what elements say over it keeps its place.
+   * @param {CanvasRenderingContext2D} pen that measures */
+  freshLabels(pen) {
+    this.groundLabels = new Labels(pen, this.width, this.height);
+    for (const element of [this.explorer.problem, this.note]) this.groundLabels.keepElement(element);
   }
 
   /** Hatch the whole ground; what is defined is drawn over it.
@@ -248,30 +262,79 @@ export class MapGround {
     return blank ? [boxesMark([x0], [y0], [x1], [y1], { color: palette.paper, pattern: "/", ink: palette.rule })] : [];
   }
 
-  /** One label a bold line, where it is far from paths and borders.
-   * @param {CanvasRenderingContext2D} pen that measures
+  /** Labels over others, which keep off the paths.
+   * @param {Labels} below
+   * @param {CanvasRenderingContext2D} pen that measures */
+  labelsOver(below, pen) {
+    const labels = new Labels(pen, this.width, this.height, below);
+    // Where paths lie over each other one point is enough: labels are placed anew at every frame.
+    /** @type {Map<number, number[]>} */
+    const cells = new Map();
+    for (const one of this.explorer.shown.slice(0, FEW)) {
+      for (const place of between(this.outlines.get(one)?.places || [])) {
+        if (this.inside(place)) cells.set(Math.round(place[0] / CELL) * 4096 + Math.round(place[1] / CELL), place);
+      }
+    }
+    labels.keepOff([...cells.values()]);
+    return labels;
+  }
+
+  /** The minima; the name of a single one stands beside it.
+   * @param {Labels} labels
+   * @returns {Mark[]} in pixels */
+  minimaMarks(labels) {
+    const { engine, state, view, palette } = this.explorer;
+    if (view === "apart") return [];
+    const { minima } = engine.surface(state.problem);
+    /** @type {number[][]} */
+    const places = minima.map((/** @type {number[]} */ point) => [this.x(point[0]), this.y(this.curve ? this.lossAt(point) : point[1])]).filter((/** @type {number[]} */ place) => this.inside(place));
+    for (const [x, y] of places) labels.keepFree(x, y, 10);
+    const marks = places.map(([x, y]) => pointMark(x, y, "star", 17, palette.ink, palette.paper, 1.2));
+    if (minima.length > 1 || this.curve || !places.length) return marks;
+    return [...marks, ...labels.beside("minimum", places, { ink: palette.ink, size: 14 * state.text_size }, { distance: 13, most: 90 })];
+  }
+
+  /** The name of the start, which at first says what one may do.
+   * @param {Labels} labels
+   * @returns {Mark[]} in pixels */
+  startLabel(labels) {
+    const { palette, state, hint } = this.explorer;
+    const [x, y] = this.startPlace();
+    labels.keepFree(x, y, 12);
+    const look = { ink: palette.ink, size: (hint ? 15 : 14.25) * state.text_size, bold: hint };
+    const said = hint ? ["start: press play, or drag me", "start: press play"].find((text) => labels.wide(text, look) < this.width - 24) : "";
+    return labels.beside(said || "start", [[x, y]], look, { distance: 13 });
+  }
+
+  /** @param {number[]} point */
+  lossAt(point) {
+    const evaluate = this.explorer.engine.evaluator(this.explorer.state.problem);
+    if (evaluate) return evaluate(point)[0];
+    const near = this.curvePoints(0, 0, 0).reduce((/** @type {any} */ best, /** @type {number[]} */ one) => (!best || Math.abs(one[0] - point[0]) < Math.abs(best[0] - point[0]) ? one : best), null);
+    return near ? near[1] : NaN;
+  }
+
+  startPlace() {
+    const { state } = this.explorer;
+    return this.curve ? [this.x(state.start[0]), this.y(this.lossAt(state.start))] : [this.x(state.start[0]), this.y(state.start[1])];
+  }
+
+  /** One label a bold line, where it is far from paths, borders and other labels.
    * @returns {Mark[]} */
-  levelLabels(pen) {
+  levelLabels() {
     const { palette, state, shown } = this.explorer;
+    const labels = this.groundLabels;
     const size = 13 * state.text_size;
     /** @type {number[][]} */
     const busy = [];
-    const name = Math.max(15 * size, this.explorer.problem?.offsetWidth || 0); // of the function
-    for (let along = size; along < name + size; along += 1.5 * size) busy.push([along, 1.6 * size]);
     for (const { run } of shown) {
       if (!run || !run.path) continue;
       busy.push(...between(this.outline(run).places, 24, 12).filter((place) => this.inside(place)));
     }
-    // Beside a mark stands its name, which is drawn on another canvas.
-    /** @param {number[]} point @param {number} ems */
-    const keepFree = (point, ems) => {
-      const x = this.x(point[0]), y = this.y(point[1]);
-      for (let along = 0; along <= ems; along += 1.5) busy.push([x + along * size, y]);
-    };
-    for (const [x, y] of this.axisTexts()) for (const right of [-3, -1, 1]) busy.push([x + right * size, y]);
-    if (state.start.length === 2) keepFree(state.start, this.explorer.hint ? 17 : 4);
-    for (const point of this.explorer.engine.surface(state.problem).minima) keepFree(point, 6);
-    this.levelBoxes = [];
+    // What is written later on other canvases keeps its place.
+    const later = this.labelsOver(labels, labels.pen);
+    this.minimaMarks(later);
+    this.startLabel(later);
     let named = false;
     /** @type {Mark[]} */
     const marks = [];
@@ -280,22 +343,24 @@ export class MapGround {
     const bold = lines.filter((/** @type {any} */ { level, pieces }) => level.bold && pieces.length > 80).slice(-4);
     for (const { level, pieces } of bold.reverse()) {
       const text = (named ? "" : "loss ") + numberText(level.loss);
+      /** @type {any} */
       let best = null;
+      const look = { ink: palette.quiet, size, ground: 0.85 }, half = labels.wide(text, look) / 2 + 6;
       const stride = 4 * Math.max(1, Math.round(pieces.length / 4 / 60));
       for (let i = 0; i < pieces.length; i += stride) {
         const x = pieces[i] * this.width, y = (1 - pieces[i + 1]) * this.height;
         const edge = Math.min(x - 4 * size, this.width - x - 4 * size, y - 2.5 * size, this.height - y - 2.5 * size);
         if (edge < 0) continue;
-        let near = Math.min(edge + 40, 160);
+        const room = later.room([x - half, y - 0.75 * size, x + half, y + 0.75 * size]);
+        if (!(room > 4)) continue;
+        let near = Math.min(edge + 40, 16 + room, 160);
         for (const [bx, by] of busy) near = Math.min(near, Math.hypot((x - bx) * 0.7, y - by));
         if (!best || near > best.near) best = { near, x, y };
       }
       if (!best || best.near < 16) continue;
-      pen.font = `${size}px sans-serif`;
-      const w = pen.measureText(text).width + 12;
-      marks.push(textMark(best.x, best.y, text, { ink: palette.quiet, size, ground: 0.85 }));
+      marks.push(textMark(best.x, best.y, text, look));
+      for (const each of [labels, later]) each.keepFree(best.x, best.y, half, 0.75 * size);
       busy.push([best.x, best.y]);
-      this.levelBoxes.push([best.x - w / 2, best.y - size * 0.75, best.x + w / 2, best.y + size * 0.75]);
       named = true;
     }
     return marks;
@@ -305,7 +370,6 @@ export class MapGround {
   drawCurve(pen) {
     const { palette } = this.explorer;
     this.field = { none: false, levels: [], values: [] };
-    this.levelBoxes = [];
     const [x0, x1, y0, y1] = this.box;
     const points = this.curvePoints(x0, x1, 500);
     /** @type {Mark[]} */
@@ -318,36 +382,39 @@ export class MapGround {
     if (blank.length) marks.push(boxesMark(blank.map((x) => x - half), blank.map(() => y0), blank.map((x) => x + half), blank.map(() => y1), { color: "none", pattern: "/", ink: palette.frame }));
     marks.push(lineMark(Float64Array.from(points, ([x]) => x), Float64Array.from(points, ([, y]) => y), { color: palette.contour, width: 2.5 }));
     drawMarks(pen, this.frame, marks);
+    this.freshLabels(pen);
+    this.groundLabels.keepOff(between(points.map((/** @type {number[]} */ [x, y]) => this.far([this.x(x), this.y(y)])), 12));
     drawMarks(pen, this.pixels, this.axisMarks());
   }
 
-  /** Where the numbers of the axes stand, about.
-   * @returns {number[][]} */
-  axisTexts() {
-    const size = 13 * this.explorer.state.text_size;
-    const across = linearTicks(this.box[0], this.box[1], this.width / 120).map((tick) => [this.x(tick), this.height - size * 0.8]);
-    const up = linearTicks(this.box[2], this.box[3], this.height / 90).map((tick) => [this.width - 2 * size, this.y(tick)]);
-    return [...across, ...up];
-  }
-
-  /** The numbers of the axes, inside the map.
+  /** The numbers of the axes, inside the map. The last of each has the name of its axis.
    * @returns {Mark[]} */
   axisMarks() {
     const { palette, state } = this.explorer;
+    const labels = this.groundLabels;
     const size = 13 * state.text_size;
     const style = { ink: palette.quiet, halo: true, size };
     /** @type {Mark[]} */
     const marks = [];
-    const across = linearTicks(this.box[0], this.box[1], this.width / 120);
-    across.forEach((tick, i) => {
+    const { width, height } = this;
+    let name = "x = ";
+    for (const tick of linearTicks(this.box[0], this.box[1], width / 120).reverse()) {
       const px = this.x(tick);
-      if (px < 90 || px > this.width - 24) return;
-      const last = i === across.length - 1 || this.x(across[i + 1]) > this.width - 24;
-      const edge = last && px > this.width - 3.2 * size; // the name of the axis stays inside
-      marks.push(textMark(edge ? this.width - 5 : px, this.height - size * 0.8, (last ? "x = " : "") + numberText(tick), { ...style, across: edge ? "right" : "center" }));
-    });
-    const up = linearTicks(this.box[2], this.box[3], this.height / 90).filter((tick) => this.y(tick) > 3.2 * size && this.y(tick) < this.height - 1.8 * size);
-    up.forEach((tick, i) => marks.push(textMark(this.width - 6, this.y(tick), (i === up.length - 1 ? (this.curve ? "loss " : "y = ") : "") + numberText(tick), { ...style, across: "right" })));
+      if (px < 12 || px > width - 24) continue;
+      const edge = name && px > width - 3.2 * size; // the name of the axis stays inside
+      const found = labels.offer(textMark(edge ? width - 5 : px, height - size * 0.8, name + numberText(tick), { ...style, across: edge ? "right" : "center" }));
+      if (found.length) name = "";
+      marks.push(...found);
+    }
+    name = this.curve ? "loss " : "y = ";
+    for (const tick of linearTicks(this.box[2], this.box[3], height / 90).reverse()) {
+      const py = this.y(tick);
+      if (py < 1.2 * size || py > height - 1.8 * size) continue;
+      // Where the curve of a function runs through a number, it stands at the other side.
+      const found = labels.offer(...["right", "left"].slice(0, this.curve ? 2 : 1).map((across) => textMark(across === "left" ? 6 : width - 6, py, name + numberText(tick), { ...style, across })));
+      if (found.length) name = "";
+      marks.push(...found);
+    }
     return marks;
   }
 }

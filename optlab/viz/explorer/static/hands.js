@@ -114,7 +114,6 @@ export class MapPanel extends MapDrawing {
     const [x0, x1, y0, y1] = this.box;
     const size = (x1 - x0) * scale;
     if (!(size > 1e-9 * Math.max(1e-6, Math.abs(x)) && size < 1e7)) return;
-    this.explorer.forgetHint();
     this.show([x - (x - x0) * scale, x + (x1 - x) * scale, y - (y - y0) * scale, y + (y1 - y) * scale]);
   }
 

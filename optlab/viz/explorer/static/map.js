@@ -1,12 +1,13 @@
 // The map: over its ground the paths of all optimizers, with their names, and what is under the pointer.
 
 import { drawMarks } from "../../browser/static/canvas.js";
-import { between, clearCanvas, fitCanvas, leaderOf, placeLabel } from "../../browser/static/drawing.js";
+import { clearCanvas, fitCanvas } from "../../browser/static/drawing.js";
 import { make } from "../../browser/static/elements.js";
-import { leaderMarks, lineMark, pixelFrame, pointMark, textMark } from "../../browser/static/marks.js";
+import { lineMark, pixelFrame, pointMark, textMark } from "../../browser/static/marks.js";
 import { ellipseOf } from "./curvature.js";
 import { localShape } from "./field.js";
-import { MapGround, coordinatesOf } from "./ground.js";
+import { FEW, MapGround, coordinatesOf } from "./ground.js";
+import { Labels } from "./labels.js";
 import { numberText } from "./numbers.js";
 
 /** @typedef {import("../../browser/static/marks.js").Mark} Mark */
@@ -14,18 +15,17 @@ import { numberText } from "./numbers.js";
 const APART = 3; // dots nearer than this, in pixels, are left out
 const TIGHT = 8; // dots nearer than this run into each other: they are small and have no edge
 const MANY = 60, CROWDED = 15; // later dots have squares of so many pixels each
-const FEW = 8; // more paths are drawn as a group, of which the chosen one stands out
 
 export class MapDrawing extends MapGround {
   /** Show another part of the plane. @param {number[]} box */
   show(box) {
+    this.explorer.forgetHint();
     this.box = this.chosen = box;
     this.field = null;
     this.explorer.later("paths");
   }
 
   fit() {
-    this.explorer.forgetHint();
     this.show(this.fittingBox());
   }
 
@@ -40,6 +40,8 @@ export class MapDrawing extends MapGround {
       this.box = this.chosen = this.fittingBox();
       this.field = null;
     }
+    this.outlines = new Map();
+    for (const one of explorer.inOrder()) if (one.run && one.run.path) this.outlines.set(one, this.outline(one.run));
     const groundKey = `${explorer.view}|${explorer.theme}|${state.text_size}|${window.devicePixelRatio}|${explorer.generation}|${explorer.beside.groundKey}`;
     if (!this.field || this.groundKey !== groundKey) {
       this.groundKey = groundKey;
@@ -50,58 +52,17 @@ export class MapDrawing extends MapGround {
     }
     const pen = fitCanvas(this.base, this.width, this.height);
     clearCanvas(pen);
-    this.outlines = new Map();
-    for (const one of explorer.inOrder()) if (one.run && one.run.path) this.outlines.set(one, this.outline(one.run));
     if (explorer.view !== "apart") {
       const paths = [...this.outlines].map(([one, { x, y }]) => lineMark(x, y, { color: one.color, width: 1.5, opacity: this.faint(one) ? 0.15 : 0.42 }));
       drawMarks(pen, this.frame, paths);
     }
-    drawMarks(pen, this.pixels, this.minimaMarks(pen));
+    this.labels = this.labelsOver(this.groundLabels, pen);
+    drawMarks(pen, this.pixels, this.minimaMarks(this.labels));
   }
 
   /** @param {any} one */
   faint(one) {
     return this.explorer.shown.length > FEW && one.entry.name !== this.explorer.selected.entry.name;
-  }
-
-  /** The minima, and what labels keep away from.
-   * @param {CanvasRenderingContext2D} pen that measures
-   * @returns {Mark[]} in pixels */
-  minimaMarks(pen) {
-    const { engine, state, shown, view, palette } = this.explorer;
-    const size = 14 * state.text_size;
-    /** @type {number[][]} */
-    this.marked = [[0, 0, this.width * 0.5, size * 2.6], ...this.levelBoxes]; // the name of the problem
-    /** @type {number[][]} */
-    this.points = [];
-    for (const one of shown.slice(0, FEW)) if (one.run && one.run.path) this.points.push(...between(this.outlines.get(one)?.places || []));
-    /** @type {Mark[]} */
-    const marks = [];
-    if (view === "apart") return marks;
-    const minima = engine.surface(state.problem).minima;
-    for (const minimum of minima) {
-      const place = this.curve ? [this.x(minimum[0]), this.y(this.lossAt(minimum))] : [this.x(minimum[0]), this.y(minimum[1])];
-      if (!this.inside(place)) continue;
-      marks.push(pointMark(place[0], place[1], "star", 17, palette.ink, palette.paper, 1.2));
-      this.marked.push([place[0] - 10, place[1] - 10, place[0] + 10, place[1] + 10]);
-      if (minima.length > 1 || this.curve) continue;
-      const spot = placeLabel(pen, "minimum", place[0], place[1], size, this.width, this.height, this.marked, 13, this.points);
-      marks.push(...leaderMarks(leaderOf(spot, place[0], place[1]), palette.quiet), textMark(spot.cx, spot.cy, "minimum", { ink: palette.ink, halo: true, size }));
-    }
-    return marks;
-  }
-
-  /** @param {number[]} point */
-  lossAt(point) {
-    const evaluate = this.explorer.engine.evaluator(this.explorer.state.problem);
-    if (evaluate) return evaluate(point)[0];
-    const near = this.curvePoints(0, 0, 0).reduce((/** @type {any} */ best, /** @type {number[]} */ one) => (!best || Math.abs(one[0] - point[0]) < Math.abs(best[0] - point[0]) ? one : best), null);
-    return near ? near[1] : NaN;
-  }
-
-  startPlace() {
-    const { state } = this.explorer;
-    return this.curve ? [this.x(state.start[0]), this.y(this.lossAt(state.start))] : [this.x(state.start[0]), this.y(state.start[1])];
   }
 
   drawTop() {
@@ -110,21 +71,17 @@ export class MapDrawing extends MapGround {
     const pen = fitCanvas(this.top, this.width, this.height);
     clearCanvas(pen);
     const size = 15 * state.text_size;
-    const taken = [...(this.marked || [])];
+    const labels = new Labels(pen, this.width, this.height, this.labels);
     const paths = [...(this.outlines || [])].flatMap(([one, outline]) => this.pathMarks(one, outline));
     drawMarks(pen, this.frame, [...paths, ...this.ghostMarks()]);
     const start = this.startPlace();
-    taken.push([start[0] - 12, start[1] - 12, start[0] + 12, start[1] + 12]);
     const at = [];
     for (const [one] of this.outlines || []) {
       const place = this.place(one.run, one.run.path, Math.min(state.step, one.run.last));
       if (!place || !this.inside(place)) continue;
       at.push({ one, place });
-      taken.push([place[0] - 9, place[1] - 9, place[0] + 9, place[1] + 9]);
+      labels.keepFree(place[0], place[1], 9);
     }
-    const opening = explorer.hint;
-    const text = opening ? "start: press play, or drag me" : "start";
-    const spot = placeLabel(pen, text, start[0], start[1], opening ? size * 1.14 : size, this.width, this.height, taken, 13, this.points);
     const marks = [...this.hoverMarks(), ...explorer.beside.mapMarks()];
     for (const { one, place } of at) {
       if (!state.step && at.length > 1) break; // all are at the start
@@ -137,11 +94,10 @@ export class MapDrawing extends MapGround {
       const ring = ellipseOf(start, 15, 15, 0);
       marks.push(lineMark(ring.x, ring.y, { color: palette.ink, width: 1.6, dash: [3, 3] }));
     }
-    marks.push(textMark(spot.cx, spot.cy, text, { ink: palette.ink, halo: true, size: size * (opening ? 1 : 0.95), bold: opening }));
+    marks.push(...this.startLabel(labels));
     for (const { one, place } of state.step ? at : []) {
       if (this.faint(one)) continue;
-      const where = placeLabel(pen, one.entry.name, place[0], place[1], size * 1.12, this.width, this.height, taken, 12, this.points);
-      marks.push(...leaderMarks(leaderOf(where, place[0], place[1]), one.color), textMark(where.cx, where.cy, one.entry.name, { ink: one.color, halo: true, size, bold: true }));
+      marks.push(...labels.beside(one.entry.name, [place], { ink: one.color, size, bold: true }));
     }
     drawMarks(pen, this.pixels, marks);
   }

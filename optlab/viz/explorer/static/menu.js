@@ -23,6 +23,12 @@ export class Menu {
       makeButton("close", "close", () => this.toggleHelp(false), { class: "link" }));
   }
 
+  /** Put a panel below the button, which closes it: in one column a long claim moves the button down.
+   * @param {HTMLElement} panel */
+  place(panel) {
+    panel.style.setProperty("--below", `${this.button.offsetTop + this.button.offsetHeight + 6}px`);
+  }
+
   /** @param {boolean} [open] */
   toggle(open = this.panel.hidden) {
     this.panel.hidden = !open;
@@ -32,6 +38,7 @@ export class Menu {
       return;
     }
     this.help.hidden = true;
+    this.place(this.panel);
     this.build();
     this.panel.querySelector("button, input, select")?.focus({ preventScroll: true });
   }
@@ -41,6 +48,7 @@ export class Menu {
     this.help.hidden = !open;
     if (open) {
       this.panel.hidden = true;
+      this.place(this.help);
       this.help.querySelector("button").focus({ preventScroll: true });
     }
   }
@@ -118,7 +126,7 @@ export class Menu {
     const sign = (/** @type {string} */ text, /** @type {string} */ mode) => make("button", { type: "button", class: "item", text, "aria-pressed": String(state.mode === mode), on: { click: () => explorer.setMode(mode) } });
     return make("div", { class: "menu-group" }, make("h4", { text: "The race" }), ...start,
       this.field("steps", state.steps, (value) => explorer.set({ steps: Math.max(1, Math.round(value)) }), { min: 1 }),
-      this.field("gradient noise", sigma, (value) => explorer.set({ noise: Math.max(0, value) }), { min: 0 }),
+      this.field("gradient noise", Number(sigma.toPrecision(6)), (value) => explorer.set({ noise: Math.max(0, value) }), { min: 0 }),
       this.field("seed", state.seed, (value) => explorer.set({ seed: Math.round(value) })),
       sign("each at its best rate", "best"), sign("equal rates", "equal"));
   }

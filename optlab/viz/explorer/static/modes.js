@@ -2,9 +2,10 @@
 // rate, and the closed form of the path as a check of the computed one.
 
 import { drawMarks } from "../../browser/static/canvas.js";
-import { clearCanvas, fitCanvas } from "../../browser/static/drawing.js";
+import { between, clearCanvas, fitCanvas } from "../../browser/static/drawing.js";
 import { make } from "../../browser/static/elements.js";
 import { lineMark, pixelFrame, pointMark, ruleMark, textMark } from "../../browser/static/marks.js";
+import { Labels } from "./labels.js";
 import { numberText } from "./numbers.js";
 
 /** @typedef {import("../../browser/static/marks.js").Mark} Mark */
@@ -168,24 +169,34 @@ export class ModesPanel {
     const left = 34 * state.text_size, right = 8, top = 8, bottom = height - 24 * state.text_size, most = 1.25;
     const frame = { left, top, width: width - left - right, height: bottom - top, x: { low, high, scale: "log" }, y: { low: 0, high: most }, paper: palette.paper };
     const x = (/** @type {number} */ value) => left + ((Math.log10(value) - low) / (high - low)) * (width - left - right);
+    const y = (/** @type {number} */ factor) => bottom - (factor / most) * (bottom - top);
     const factorOf = (/** @type {number} */ curvature, /** @type {number} */ value) => Math.min(most, contraction(curvature, value * momentum.scale, momentum).factor);
     const quiet = { ink: palette.quiet, size };
     /** @type {Mark[]} */
     const marks = [];
     /** @type {Mark[]} */
     const notes = [];
+    const labels = new Labels(pen, width, bottom), ticks = new Labels(pen, width, height);
     for (const tick of [0, 0.5, 1]) {
       marks.push(ruleMark("y", tick, tick === 1 ? palette.ink : palette.rule));
-      notes.push(textMark(left - 7, bottom - (tick / most) * (bottom - top), numberText(tick), { ...quiet, across: "right" }));
+      notes.push(...ticks.offer(textMark(left - 7, y(tick), numberText(tick), { ...quiet, across: "right" })));
     }
-    for (let power = Math.ceil(low); power <= high; power++) notes.push(textMark(Math.max(left + 16, Math.min(width - 22, x(10 ** power))), height - size * 0.6, power ? numberText(10 ** power, 6) : "1", quiet));
+    for (let power = Math.ceil(low); power <= high; power++) notes.push(...ticks.offer(textMark(Math.max(left + 16, Math.min(width - 22, x(10 ** power))), height - size * 0.6, power ? numberText(10 ** power, 6) : "1", quiet)));
     const values = Float64Array.from({ length: 241 }, (_, k) => 10 ** (low + ((high - low) * k) / 240));
-    quadratic.curvatures.forEach((curvature, i) => marks.push(lineMark(values, values.map((value) => factorOf(curvature, value)), { color: this.color(i), width: 2.4, dash: i ? [7, 4] : [] })));
+    quadratic.curvatures.forEach((curvature, i) => {
+      const factors = values.map((value) => factorOf(curvature, value));
+      marks.push(lineMark(values, factors, { color: this.color(i), width: 2.4, dash: i ? [7, 4] : [] }));
+      labels.keepOff(between(Array.from(values, (value, k) => [x(value), y(factors[k])]), 3));
+    });
     if (rate > 0) {
       marks.push(lineMark([rate, rate], [0, most], { color: palette.ink, width: 1.4 }));
-      quadratic.curvatures.forEach((curvature, i) => marks.push(pointMark(rate, factorOf(curvature, rate), "circle", 11, this.color(i), palette.paper, 1.6)));
-      const left = x(rate) > width / 2;
-      notes.push(textMark(x(rate) + (left ? -6 : 6), bottom - size * 0.8, `rate ${numberText(rate, 6)}`, { ink: palette.ink, halo: true, size, across: left ? "right" : "left" }));
+      quadratic.curvatures.forEach((curvature, i) => {
+        marks.push(pointMark(rate, factorOf(curvature, rate), "circle", 11, this.color(i), palette.paper, 1.6));
+        labels.keepFree(x(rate), y(factorOf(curvature, rate)), 8);
+      });
+      const places = Array.from({ length: 12 }, (_, k) => [x(rate), y((most * (k + 0.6)) / 12)]);
+      labels.keepOff(between([[x(rate), y(0)], [x(rate), y(most)]], 3, 400));
+      notes.push(...labels.beside(`rate ${numberText(rate, 6)}`, places, { ink: palette.ink, size }, { distance: 4, most: 30, leader: "" }));
     }
     drawMarks(pen, frame, marks);
     drawMarks(pen, pixelFrame(width, height, palette.paper), notes);

@@ -2,11 +2,12 @@
 // loss there where it is known.
 
 import { drawMarks } from "../../browser/static/canvas.js";
-import { between, clearCanvas, fitCanvas, leaderOf, placeLabel } from "../../browser/static/drawing.js";
+import { between, clearCanvas, fitCanvas } from "../../browser/static/drawing.js";
 import { make } from "../../browser/static/elements.js";
-import { leaderMarks, lineMark, pixelFrame, pointMark, textMark } from "../../browser/static/marks.js";
+import { lineMark, pixelFrame, pointMark } from "../../browser/static/marks.js";
 import { bytesOf } from "../../browser/static/page_model.js";
 import { fieldMarks, fieldWithin } from "./field.js";
+import { Labels } from "./labels.js";
 import { numberText } from "./numbers.js";
 
 /** @typedef {import("../../browser/static/marks.js").Mark} Mark */
@@ -116,17 +117,14 @@ export class PathMap {
     for (const { one, place: [x, y] } of ends) notes.push(pointMark(x, y, one.style.marker, one.entry.name === state.selected ? 15 : 12, one.color, palette.paper));
     // Names stand beside their points, off the paths and the other marks. The chosen one is named first.
     const size = 15 * state.text_size;
-    const paths = ends.flatMap(({ one }) => between(plane.paths[one.entry.name].points.map((/** @type {number[]} */ point) => this.place(point))));
+    const labels = new Labels(pen, this.width, this.height);
+    labels.keepElement(this.note);
+    for (const { one } of ends) labels.keepOff(between(plane.paths[one.entry.name].points.map((/** @type {number[]} */ point) => this.place(point))));
     const starts = ends.map(({ one }) => this.place(plane.paths[one.entry.name].points[0]));
-    const taken = [...starts, ...ends.map(({ place }) => place)].map(([x, y]) => [x - 9, y - 9, x + 9, y + 9]);
-    taken.push([this.width / 2, 0, this.width, 2.2 * size]); // how much the plane holds
-    const label = (/** @type {string} */ text, /** @type {number[]} */ [x, y], /** @type {string} */ color, bold = false) => {
-      const spot = placeLabel(pen, text, x, y, size * 1.12, this.width, this.height, taken, 12, paths);
-      notes.push(...leaderMarks(leaderOf(spot, x, y), color), textMark(spot.cx, spot.cy, text, { ink: color, halo: true, size, bold }));
-    };
+    for (const [x, y] of [...starts, ...ends.map(({ place }) => place)]) labels.keepFree(x, y, 9);
     const [first] = starts;
-    if (first && starts.every(([x, y]) => Math.hypot(x - first[0], y - first[1]) < 30)) label("start", first, palette.ink);
-    for (const { one, place } of state.step ? ends.reverse() : []) label(one.entry.name, place, one.color, true);
+    if (first && starts.every(([x, y]) => Math.hypot(x - first[0], y - first[1]) < 30)) notes.push(...labels.beside("start", [first], { ink: palette.ink, size }));
+    for (const { one, place } of state.step ? ends.reverse() : []) notes.push(...labels.beside(one.entry.name, [place], { ink: one.color, size, bold: true }));
     drawMarks(pen, pixelFrame(this.width, this.height, palette.mapHigh), notes);
     this.top.setAttribute("aria-label", `Paths in the plane of the runs at step ${state.step}: ${said.join(", ")}; ${plane.said}.`);
   }

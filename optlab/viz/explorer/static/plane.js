@@ -4,6 +4,7 @@
 import { drawMarks } from "../../browser/static/canvas.js";
 import { FONTS } from "../../browser/static/drawing.js";
 import { boxesMark, lineMark, pointMark, ruleMark, textMark } from "../../browser/static/marks.js";
+import { Labels } from "./labels.js";
 import { barHeights, bestOf } from "./notches.js";
 import { numberText } from "./numbers.js";
 
@@ -76,10 +77,12 @@ export class Plane {
     drawMarks(pen, this.frame, [{ kind: "Boxes", x0, y0, x1, y1, fills }]);
     /** @type {Mark[]} */
     const marks = [];
-    seconds.forEach((/** @type {number} */ value, /** @type {number} */ j) => {
-      const here = value === entry.settings[second];
-      marks.push(textMark(left - 7, bottom - (j + 0.5) * h, numberText(value, 6), { size, across: "right", bold: here, ink: here ? palette.ink : palette.quiet }));
-    });
+    const labels = new Labels(pen, explorer.plot.width, explorer.plot.height), chosen = entry.settings[second];
+    // In low rows not all values have room: the chosen one has it first.
+    for (const value of [...seconds].sort((a, b) => Number(b === chosen) - Number(a === chosen))) {
+      const here = value === chosen;
+      marks.push(...labels.offer(textMark(left - 7, bottom - (seconds.indexOf(value) + 0.5) * h, numberText(value, 6), { size, across: "right", bold: here, ink: here ? palette.ink : palette.quiet })));
+    }
     marks.push(textMark(0, size * 0.75, second, { ink: palette.quiet, size, across: "left" }));
     return [...marks, ...this.legendMarks(flat, ramp, size)];
   }

@@ -6,6 +6,7 @@ import { FONTS, clearCanvas, fitCanvas, linearTicks } from "../../browser/static
 import { make } from "../../browser/static/elements.js";
 import { lineMark, pixelFrame, pointMark, ruleMark, textMark } from "../../browser/static/marks.js";
 import { seriesOf } from "./engine.js";
+import { Labels } from "./labels.js";
 import { fillSelect, numberText } from "./numbers.js";
 import { Plane } from "./plane.js";
 
@@ -101,7 +102,7 @@ export class Plot {
     const size = this.explorer.state.text_size;
     this.left = Math.round(50 * size);
     this.right = 14;
-    this.upper = this.parts.length ? Math.round(34 * size) : 8;
+    this.upper = Math.round((this.parts.length ? 34 : 8) * size);
     this.lower = Math.round(26 * size);
   }
 
@@ -292,10 +293,11 @@ export class Plot {
     /** @type {Mark[]} */
     const rules = [];
     const notes = this.partMarks(size);
+    const labels = new Labels(pen, this.width, this.height);
     for (const tick of this.ticks()) {
       const at = this.scale === "log" ? Math.log10(tick) : this.bend(tick);
       rules.push(ruleMark("y", at, tick === 0 && this.scale !== "log" ? palette.frame : palette.rule));
-      notes.push(textMark(this.left - 7, Math.round(this.at(at)) + 0.5, this.tickText(tick), { ink: palette.quiet, size, across: "right" }));
+      notes.push(...labels.offer(textMark(this.left - 7, Math.round(this.at(at)) + 0.5, this.tickText(tick), { ink: palette.quiet, size, across: "right" })));
     }
     for (const tick of this.stepTicks()) {
       const right = this.x(tick) > this.width - 22 * state.text_size;
@@ -317,8 +319,9 @@ export class Plot {
       return { ...lineMark(x, y, { color: one.color, width: 1.6, opacity: faint ? 0.15 : ink > BLOCK ? 0.16 : 0.4 }), clip: true };
     });
     if (!this.curves.some(({ values }) => values.some(Number.isFinite))) {
-      const texts = this.what === "memory" ? ["No memory: each step depends", "on its own gradient alone."] : ["Nothing to show:", "no optimizer here has it."];
-      texts.forEach((text, i) => notes.push(textMark((this.width + this.left) / 2, this.height / 2 + (i - 1) * 1.5 * size, text, { ink: palette.quiet, size })));
+      const text = this.what === "memory" ? "No memory: each step depends on its own gradient alone." : "Nothing to show: no optimizer here has it.";
+      const look = { ink: palette.quiet, size }, said = labels.lines(text, look, Math.min(16 * size, this.width - this.left));
+      said.forEach((line, i) => notes.push(textMark((this.width + this.left) / 2, this.height / 2 + (i - 1) * 1.5 * size, line, look)));
     }
     drawMarks(pen, this.frame, [...rules, ...lines]);
     drawMarks(pen, this.pixels, notes);

@@ -2,9 +2,10 @@
 // and each rate alone for some steps from the start.
 
 import { drawMarks } from "../../browser/static/canvas.js";
-import { clearCanvas, fitCanvas } from "../../browser/static/drawing.js";
+import { between, clearCanvas, fitCanvas } from "../../browser/static/drawing.js";
 import { make } from "../../browser/static/elements.js";
 import { lineMark, pixelFrame, pointMark, ruleMark, textMark } from "../../browser/static/marks.js";
+import { Labels } from "./labels.js";
 import { numberText } from "./numbers.js";
 
 /** @typedef {import("../../browser/static/marks.js").Mark} Mark */
@@ -105,25 +106,28 @@ export class RatesPanel {
     /** @type {Mark[]} */
     const notes = [];
     const quiet = { ink: palette.quiet, size };
+    const ticks = new Labels(pen, width, height);
     const stride = Math.max(1, Math.ceil((high - low) / 4));
     for (let power = Math.ceil(low); power <= high; power++) {
       if (power % stride) continue;
       marks.push(ruleMark("y", 10 ** power, palette.rule));
-      notes.push(textMark(left - 7, Math.round(bottom - ((power - low) / (high - low)) * (bottom - top)) + 0.5, numberText(10 ** power), { ...quiet, across: "right" }));
+      notes.push(...ticks.offer(textMark(left - 7, Math.round(bottom - ((power - low) / (high - low)) * (bottom - top)) + 0.5, explorer.plot.tickText(10 ** power), { ...quiet, across: "right" })));
     }
-    for (const rate of [1e-4, 1e-2, 1]) notes.push(textMark(x(rate), height - size * 0.6, numberText(rate, 6), quiet));
+    for (const rate of [1e-4, 1e-2, 1]) notes.push(...ticks.offer(textMark(x(rate), height - size * 0.6, numberText(rate, 6), quiet)));
+    const labels = new Labels(pen, width, bottom);
+    labels.boxes.push([0, 0, left, height]);
     for (const [values, opacity, thick] of /** @type {[number[], number, number][]} */ ([[loss, 0.4, 1.8], [ends, 1, 2.6]])) {
       const heights = Float64Array.from(values, (value) => (!Number.isFinite(value) || bend(value) > high + 2 ? NaN : Math.max(value - base, 10 ** low)));
       marks.push({ ...lineMark(rates.slice(0, values.length), heights, { color: selected.color, width: thick, opacity }), clip: true });
+      labels.keepOff(between(values.map((value, i) => (Number.isNaN(heights[i]) ? null : [x(rates[i]), Math.max(top, y(value))])), 4));
     }
     const at = (/** @type {number} */ rate) => ends[rates.reduce((/** @type {number} */ best, /** @type {number} */ one, /** @type {number} */ i) => (Math.abs(Math.log(one / rate)) < Math.abs(Math.log(rates[best] / rate)) ? i : best), 0)];
-    const texts = [[suggestion, `suggestion ${numberText(suggestion, 2)}`, -1], [highest, `still lower at ${numberText(highest, 2)}`, 1]];
-    for (const [rate, text, side] of /** @type {[number, string, number][]} */ (texts)) {
-      const px = x(rate), py = y(at(rate));
-      notes.push(pointMark(px, py, "circle", 11, palette.paper, palette.ink, 2.2));
-      const below = Math.min(bottom - size * 0.7, py + size * 1.3);
-      notes.push(textMark(side < 0 ? Math.max(left + 4, px - 4) : px > width * 0.62 ? px - 9 : px + 7, side < 0 ? below : Math.max(top + size * 0.6, py - size * 0.9), text, { ink: palette.ink, halo: true, size, across: side < 0 ? (px - left > width * 0.36 ? "right" : "left") : px > width * 0.62 ? "right" : "left" }));
+    const texts = /** @type {[number, string][]} */ ([[suggestion, `suggestion ${numberText(suggestion, 2)}`], [highest, `still lower at ${numberText(highest, 2)}`]]);
+    for (const [rate] of texts) {
+      notes.push(pointMark(x(rate), y(at(rate)), "circle", 11, palette.paper, palette.ink, 2.2));
+      labels.keepFree(x(rate), y(at(rate)), 8);
     }
+    for (const [rate, text] of texts) notes.push(...labels.beside(text, [[x(rate), y(at(rate))]], { ink: palette.ink, size }, { distance: 9, most: 30 }));
     drawMarks(pen, frame, marks);
     drawMarks(pen, pixelFrame(width, height, palette.paper), notes);
     this.canvas.setAttribute("aria-label", `Loss over the rate. Suggestion ${numberText(suggestion, 2)}, still lower at ${numberText(highest, 2)}.`);

@@ -37,7 +37,7 @@ export class Scene extends Widget {
     this.options = model.get("options");
     this.state = structuredClone(model.get("state"));
     this.opened = structuredClone(this.state);
-    this.engine = new Engine();
+    this.engine = new Engine(this.options.steadiness);
     this.network = model.get("given").network;
     /** @type {any[]} */
     this.shown = [];
