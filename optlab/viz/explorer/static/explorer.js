@@ -168,7 +168,8 @@ export class Explorer extends Changes {
     const newer = mine && this.waiting;
     if (message.given) await this.take(message.given);
     if (this.dead) return;
-    if (message.state && !newer) this.state = { ...message.state, ...(mine ? { step: this.state.step, theme: this.state.theme, text_size: this.state.text_size, view: this.state.view, tab: this.state.tab, beside: this.state.beside } : {}) };
+    if (message.hello) this.greeted = true;
+    if (message.state && !newer && !this.ahead) this.state = { ...message.state, ...(mine ? { step: this.state.step, theme: this.state.theme, text_size: this.state.text_size, view: this.state.view, tab: this.state.tab, beside: this.state.beside } : {}) };
     if (mine) this.answered(message);
     if (message.error) {
       this.say(message.error);
@@ -177,6 +178,7 @@ export class Explorer extends Changes {
     }
     this.refresh();
     this.later("all");
+    if (this.greeted) this.ahead = false;
     if (!message.error) this.sync();
   }
 
@@ -194,7 +196,7 @@ export class Explorer extends Changes {
   /** Python has set the state.
    * @param {any} state */
   adopt(state) {
-    if (this.inFlight || JSON.stringify(state) === JSON.stringify(this.state)) return;
+    if (this.inFlight || this.ahead || JSON.stringify(state) === JSON.stringify(this.state)) return;
     const before = this.state;
     this.state = structuredClone(state);
     if (!this.network && (!this.engine.surface(state.problem) || this.missing())) {
@@ -310,6 +312,7 @@ export class Explorer extends Changes {
     const hinted = this.hint;
     this.forgetHint();
     this.state.step = to;
+    this.goAhead();
     this.later(hinted ? "paths" : "cursor");
     this.sync();
     clearTimeout(this.timers.get("words"));
