@@ -401,9 +401,9 @@ def test_the_picture_comes_into_the_page_that_a_hand_has_changed(desk, hosts):
         if "data:image/png" in path.read_text():
             break
         page.wait_for_timeout(50)
-    first, *_ = outputs_of(path)
-    assert set(first) == {"text/html", "text/plain"}
-    assert "".join(first["text/html"]).count("data:image/png") == 1
+    [output] = json.loads(path.read_text())["cells"][0]["outputs"]
+    assert set(output["data"]) == {"text/html", "text/plain"}
+    assert "".join(output["data"]["text/html"]).count("data:image/png") == 1
 
 
 # Layouts, copies, moves ---------------------------------------------------------------------
