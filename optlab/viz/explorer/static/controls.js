@@ -35,7 +35,7 @@ export class Controls {
     this.rows = make("div", { class: "rows", role: "group", "aria-label": "optimizers and their settings" });
     /** @type {Map<string, any>} */
     this.made = new Map();
-    this.names = this.chipNames = "";
+    this.names = this.chipNames = this.captionKey = "";
     this.element = make("div", { class: "controls" }, this.bar, this.caption, this.chips, this.rows);
   }
 
@@ -75,8 +75,11 @@ export class Controls {
    * @param {string} text
    * @param {string[]} kernel what is said of the kernel, the longest first; empty for nothing */
   putCaption(text, kernel) {
-    const { caption } = this, { classList } = caption;
+    const { caption, explorer } = this, { classList } = caption;
     const texts = kernel.length ? kernel.map((said) => `${text} · ${said}`) : [text];
+    const key = [...texts, explorer.layout, explorer.room, explorer.state.text_size, caption.hidden].join("|");
+    if (this.captionKey === key) return; // measuring is a layout of the page
+    this.captionKey = key;
     caption.title = texts[0];
     classList.remove("ol-long", "ol-lines");
     if (this.explorer.layout === "narrow") {
@@ -172,9 +175,12 @@ export class Controls {
   /** @param {HTMLCanvasElement} canvas
    * @param {any} one */
   drawSample(canvas, one) {
+    const { paper } = this.explorer.palette;
+    const key = [paper, one.color, one.style.dash, one.style.marker, window.devicePixelRatio].join("|");
+    if (canvas.dataset.shows === key) return; // what is drawn again is rasterized again, each in a layer of its own
+    canvas.dataset.shows = key;
     const pen = fitCanvas(canvas, 46, 18);
     clearCanvas(pen);
-    const { paper } = this.explorer.palette;
     drawMarks(pen, pixelFrame(46, 18, paper), [lineMark([1, 45], [9, 9], { color: one.color, width: 2.8, dash: one.style.dash }), pointMark(23, 9, one.style.marker, 14, one.color, paper)]);
   }
 

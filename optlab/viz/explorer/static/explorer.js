@@ -36,7 +36,7 @@ export class Explorer extends Changes {
     this.timers = new Map();
     this.playing = false;
     this.generation = 0;
-    this.asked = 0;
+    this.asked = this.unsaid = 0;
     /** @type {number[]} */
     this.frameTimes = [];
     this.problemKey = this.lastHeights = this.claimText = "";
@@ -221,9 +221,12 @@ export class Explorer extends Changes {
     this.message.hidden = !text;
   }
 
-  /** Tell the kernel, the page's address and the tab what is shown, at most every 100 ms. */
+  /** Tell the kernel, the page's address and the tab what is shown: once changes rest for 100 ms, and every
+   * 400 ms while they go on. */
   sync() {
-    if (this.timers.has("sync")) return;
+    const now = performance.now();
+    if (this.timers.has("sync")) clearTimeout(this.timers.get("sync"));
+    else this.unsaid = now;
     this.timers.set("sync", setTimeout(() => {
       this.timers.delete("sync");
       if (this.dead || this.inFlight) return;
@@ -231,7 +234,7 @@ export class Explorer extends Changes {
       this.model.set("state", state);
       this.model.save_changes();
       this.keep(state);
-    }, 100));
+    }, Math.max(0, Math.min(100, this.unsaid + 400 - now))));
   }
 
   /** Keep the state in the address of a page of its own, or in the tab for an output.
