@@ -100,37 +100,41 @@ const unpacked = async (text) => {
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
 };
 const FRESH = '[data-ol="ID"]:not([data-live])';
-for (let root of document.querySelectorAll(FRESH)) {
+const tidy = (root) => {
+  for (const picture of root.querySelectorAll("img, pre")) picture.remove();
+};
+// Hosts keep their nodes: what watches one knows the page weakly.
+const follow = (around, held) => {
+  const watcher = new MutationObserver(() => {
+    const element = held.deref();
+    if (!element || element.dataset.state === "failed") return watcher.disconnect();
+    if (element.parentNode.parentNode === around) return;
+    const next = [...around.children].find((one) => one.matches(FRESH));
+    if (!next) return;
+    next.dataset.live = "";
+    next.append(element);
+    if (element.dataset.state === "open") tidy(next);
+    for (const host of element.children) host.dispatchEvent(new Event("ol-moved"));
+  });
+  watcher.observe(around, { childList: true });
+};
+for (const root of document.querySelectorAll(FRESH)) {
   if ("live" in root.dataset) continue; // another copy of this script was faster
   root.dataset.live = "";
   const given = JSON.parse(root.querySelector('script[type="application/json"]').textContent);
   const loaded = (globalThis.optlabModules ??= {});
   loaded["KEY"] ??= unpacked(given.app).then((text) =>
     import(URL.createObjectURL(new Blob([text], { type: "text/javascript" }))));
-  const element = document.createElement("div"), around = root.parentNode;
+  const element = document.createElement("div");
   root.append(element);
-  let open = false;
-  const tidy = () => {
-    if (open) for (const picture of root.querySelectorAll("img, pre")) picture.remove();
-  };
-  const watcher = new MutationObserver(() => {
-    if (root.parentNode === around) return;
-    const next = [...around.children].find((one) => one.matches(FRESH));
-    if (!next) return;
-    root = next;
-    root.dataset.live = "";
-    root.append(element);
-    tidy();
-    for (const host of element.children) host.dispatchEvent(new Event("ol-moved"));
-  });
-  watcher.observe(around, { childList: true });
+  follow(root.parentNode, new WeakRef(element));
   try {
     const page = await loaded["KEY"];
     page.open(element, JSON.parse(await unpacked(given.stored)), "PLACE");
-    open = true;
-    tidy();
+    element.dataset.state = "open";
+    tidy(element.parentNode);
   } catch (error) {
-    watcher.disconnect();
+    element.dataset.state = "failed";
     element.remove();
     console.warn("optlab shows its picture, as its page does not open here:", error);
   }
