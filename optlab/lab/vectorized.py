@@ -257,7 +257,8 @@ def _unwrap(optimizers: list[Optimizer]) -> tuple[list[Optimizer], list[Wrapper]
 
 def _sample_indices(count: int, most: int) -> np.ndarray:
     """Return up to `most` indices below `count`, the first and the last included."""
-    return np.unique(np.linspace(0, count - 1, min(count, most)).astype(int))
+    evenly = np.linspace(0, count - 1, min(count, most)).astype(int)
+    return np.array(list(dict.fromkeys(evenly.tolist())))  # `np.unique` would load `numpy.ma`
 
 
 def _check_surface(surface: Surface, run: EnsembleRun) -> None:

@@ -18,10 +18,15 @@ def _binary(name: str) -> Any:
     compute = _OPERATORS[name]
 
     def noted(self: CaptureNumber, args: tuple[Any, Any]) -> Any:
-        if not all(isinstance(x, (CaptureNumber, int, float)) for x in args):
-            return NotImplemented  # an array records operations with a number
-        value = compute(*[x.value if isinstance(x, CaptureNumber) else x for x in args])
-        return self.note(name, args, value)
+        values = []
+        for x in args:  # thousands of times while a page is waited for
+            if isinstance(x, CaptureNumber):
+                values.append(x.value)
+            elif isinstance(x, (int, float)):
+                values.append(x)
+            else:
+                return NotImplemented  # an array records operations with a number
+        return self.note(name, args, compute(*values))
 
     def forward(self: CaptureNumber, other: Any) -> Any:
         return noted(self, (self, other))

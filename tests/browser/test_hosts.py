@@ -344,6 +344,68 @@ def test_a_kernel_that_restarts_is_missed(desk, hosts):
     until(one.page.locator(".optlab-explorer"), "explorer.model.alive")
 
 
+def test_the_picture_comes_into_the_page_that_a_hand_has_changed(desk, hosts):
+    """The page is there first: it stays the same one, with focus and state, and a drag ends."""
+    code = (
+        f"{EXPLORER}import pathlib, time\nmade = explorer.picture\n"
+        "def picture():\n"
+        "    while not pathlib.Path('go').exists():\n        time.sleep(0.05)\n"
+        "    return made()\n"
+        "explorer.picture = picture\nexplorer"
+    )
+    one = show_in_lab(desk, hosts, "first", code, "")
+    page, root = one.page, opened(one.page)
+    assert page.evaluate("document.querySelectorAll('[data-ol] img').length") == 0
+    outer = page.evaluate_handle("document.querySelector('[data-ol]')")
+    slider = root.get_by_label("learning rate of Adam")
+    slider.focus()
+    slider.press("ArrowLeft")
+    box = root.locator(".ol-map canvas[tabindex]").bounding_box()
+    x, y = root.evaluate("root => root.explorer.map.startPlace()")
+    page.mouse.move(box["x"] + x, box["y"] + y)
+    page.mouse.down()
+    page.mouse.move(box["x"] + x + 30, box["y"] + y + 10, steps=3)
+    ready(root)
+    before = root.evaluate(STATE)
+    root.evaluate(
+        """root => {
+          root.dataset.old = 1;
+          const look = () => {
+            if (!root.clientWidth) root.dataset.gone = 1;
+            requestAnimationFrame(look);
+          };
+          look();
+        }"""
+    )
+    (hosts.folder / "go").touch()
+    page.wait_for_function("outer => !outer.isConnected", arg=outer)
+    page.locator("#jp-main-statusbar", has_text="| Idle").wait_for()
+    until(root, "explorer.model.alive && explorer.greeted")
+    expect(page.locator("[data-ol]")).to_have_count(1)
+    assert root.get_attribute("data-old") == "1", "the page is still the same"
+    assert root.get_attribute("data-gone") is None, "it was there in every frame"
+    assert page.evaluate("document.querySelectorAll('[data-ol] img').length") == 0
+    focused = "root => root.getRootNode().activeElement.getAttribute('aria-label')"
+    assert root.evaluate(focused).startswith("Map of")
+    page.mouse.move(box["x"] + x + 90, box["y"] + y + 40, steps=3)
+    page.mouse.up()
+    ready(root)
+    assert root.evaluate(STATE) == before, "the drag ended with the move"
+    page.wait_for_timeout(300)  # the kernel is told after 100 ms
+    said = one.said("print(explorer.now.start, explorer.now.optimizers[1].rate)", 1)
+    assert said == f"{before['start']} {before['optimizers'][1]['rate']}"
+    one.cell(1).locator(".cm-content").click()
+    page.keyboard.press("Control+s")
+    path = hosts.folder / "first.ipynb"
+    for _ in range(200):
+        if "data:image/png" in path.read_text():
+            break
+        page.wait_for_timeout(50)
+    [output] = json.loads(path.read_text())["cells"][0]["outputs"]
+    assert set(output["data"]) == {"text/html", "text/plain"}
+    assert "".join(output["data"]["text/html"]).count("data:image/png") == 1
+
+
 # Layouts, copies, moves ---------------------------------------------------------------------
 
 

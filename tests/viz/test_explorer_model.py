@@ -8,6 +8,7 @@ import pytest
 
 import optlab as ol
 from optlab.optimizer import Optimizer
+from optlab.viz.browser import live
 from optlab.viz.explorer.live import given_to_page
 from optlab.viz.explorer.presets import PRESETS
 from optlab.viz.explorer.runs import LADDER, best_of
@@ -311,6 +312,26 @@ def test_the_output_is_a_page_with_a_picture_and_never_a_widget_view(tmp_path):
     assert len(image) < 150_000
     assert f'data-ol="{explorer.place}"' in data["text/html"]
     assert explorer.to_png(tmp_path / "p.png") == (tmp_path / "p.png").read_bytes()
+
+
+def test_a_reader_sees_the_page_before_its_picture_is_made(monkeypatch):
+    explorer = ol.explore("beale", ["SGD", "Adam"], steps=20)
+    with pytest.raises(NotImplementedError):  # no page follows here: IPython asks for all at once
+        explorer._ipython_display_()
+    shown, made = [], explorer.picture
+    monkeypatch.setattr(live, "page_follows", lambda: True)
+    monkeypatch.setattr(live, "display", lambda data, **how: shown.append((data, how)))
+    monkeypatch.setattr(live, "update_display", lambda data, **how: shown.append((data, how)))
+    monkeypatch.setattr(explorer, "picture", lambda: (shown.append("picture"), made())[1])
+    explorer._ipython_display_()
+    (first, how), between, (second, how_again) = shown
+    assert between == "picture"
+    assert how == how_again
+    assert how["raw"]
+    assert first["text/plain"] == second["text/plain"] == explorer.summary()
+    assert "<img" not in first["text/html"]
+    assert re.sub("<img[^>]*>", "", second["text/html"]) == first["text/html"]
+    assert second["text/html"].count("data:image/png;base64,iVBOR") == 1
 
 
 def test_a_state_of_the_page_is_what_python_reads():

@@ -75,7 +75,8 @@ def packed(text: str) -> str:
     >>> len(packed("optlab " * 1000)) < 100
     True
     """
-    return base64.b64encode(gzip.compress(text.encode("utf-8"), mtime=0)).decode("ascii")
+    # Level 9 takes twice as long, while a reader waits for the page, and saves half a percent.
+    return base64.b64encode(gzip.compress(text.encode("utf-8"), 6, mtime=0)).decode("ascii")
 
 
 def stored_text(stored: dict[str, Any]) -> str:
@@ -90,13 +91,35 @@ def stored_text(stored: dict[str, Any]) -> str:
 
 
 #: Opens the page of an output. The picture stays where scripts do not run, and where they fail. The
-#: code of a widget is loaded once a page: a browser never drops a module.
+#: code of a widget is loaded once a page: a browser never drops a module. A host shows the output
+#: anew when its picture comes: the page that is open moves into what is shown then, before the next
+#: frame, with all that a hand has set.
 _BOOT = """
 const unpacked = async (text) => {
   const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
 };
-for (const root of document.querySelectorAll('[data-ol="ID"]:not([data-live])')) {
+const FRESH = '[data-ol="ID"]:not([data-live])';
+const tidy = (root) => {
+  for (const picture of root.querySelectorAll("img, pre, .ol-caption")) picture.remove();
+};
+// Hosts keep their nodes: what watches one knows the page weakly.
+const follow = (around, held) => {
+  const watcher = new MutationObserver(() => {
+    const element = held.deref();
+    if (!element || element.dataset.state === "failed") return watcher.disconnect();
+    if (element.parentNode.parentNode === around) return;
+    const next = [...around.children].find((one) => one.matches(FRESH));
+    if (!next) return;
+    next.dataset.live = "";
+    next.append(element);
+    if (element.dataset.state === "open") tidy(next);
+    for (const host of element.children) host.dispatchEvent(new Event("ol-moved"));
+  });
+  watcher.observe(around, { childList: true });
+};
+for (const root of document.querySelectorAll(FRESH)) {
+  if ("live" in root.dataset) continue; // another copy of this script was faster
   root.dataset.live = "";
   const given = JSON.parse(root.querySelector('script[type="application/json"]').textContent);
   const loaded = (globalThis.optlabModules ??= {});
@@ -104,11 +127,14 @@ for (const root of document.querySelectorAll('[data-ol="ID"]:not([data-live])'))
     import(URL.createObjectURL(new Blob([text], { type: "text/javascript" }))));
   const element = document.createElement("div");
   root.append(element);
+  follow(root.parentNode, new WeakRef(element));
   try {
-    const { open } = await loaded["KEY"];
-    open(element, JSON.parse(await unpacked(given.stored)), "PLACE");
-    for (const picture of root.querySelectorAll("img, pre, .ol-caption")) picture.remove();
+    const page = await loaded["KEY"];
+    page.open(element, JSON.parse(await unpacked(given.stored)), "PLACE");
+    element.dataset.state = "open";
+    tidy(element.parentNode);
   } catch (error) {
+    element.dataset.state = "failed";
     element.remove();
     console.warn("optlab shows its picture, as its page does not open here:", error);
   }
@@ -117,7 +143,7 @@ for (const root of document.querySelectorAll('[data-ol="ID"]:not([data-live])'))
 
 
 def live_html(
-    app: App, place: str, stored: dict[str, Any], text: str, picture: bytes, *,
+    app: App, place: str, stored: dict[str, Any], text: str, picture: bytes | None, *,
     kernel: bool = True, width: int | None = None, caption: str = "",
 ) -> str:  # fmt: skip
     """Return the output of a cell: a picture, and a live page where scripts may run.
@@ -131,8 +157,8 @@ def live_html(
         The values of the widget.
     text : str
         Describes the picture.
-    picture : bytes
-        A PNG file.
+    picture : bytes or None
+        A PNG file; None while there is none, for `with_picture`.
     kernel : bool
         Whether there may be a kernel to connect to.
     width : int, optional
@@ -141,16 +167,34 @@ def live_html(
         Said below the picture.
     """
     data = json.dumps({"app": app.packed, "stored": packed(stored_text(stored))})
-    image = base64.b64encode(picture).decode("ascii")
     boot = _BOOT.replace("ID", place).replace("KEY", app.key)
     boot = boot.replace("PLACE", place if kernel else "")
+    page = (
+        f'<div data-ol="{place}">'
+        f'<script type="application/json">{data}</script>'
+        f'<script type="module">{boot}</script></div>'
+    )
+    return page if picture is None else with_picture(page, text, picture, width, caption)
+
+
+def with_picture(
+    page: str, text: str, picture: bytes, width: int | None = None, caption: str = ""
+) -> str:
+    """Put a picture, a PNG file, and its description into what `live_html` has returned.
+
+    Examples
+    --------
+    >>> with_picture('<div data-ol="id"><script></script></div>', "a map", b"...")
+    '<div data-ol="id"><img alt="a map" style="max-width: 100%"
+    src="data:image/png;base64,Li4u"><script></script></div>'
+    """
+    image = base64.b64encode(picture).decode("ascii")
+    outer, inner = page.split(">", 1)
     style = "max-width: 100%" + (f"; width: {width}px" if width else "")
     below = f'<p class="ol-caption">{html.escape(caption)}</p>' if caption else ""
     return (
-        f'<div data-ol="{place}"><img alt="{html.escape(text)}" style="{style}" '
-        f'src="data:image/png;base64,{image}">{below}'
-        f'<script type="application/json">{data}</script>'
-        f'<script type="module">{boot}</script></div>'
+        f'{outer}><img alt="{html.escape(text)}" style="{style}" '
+        f'src="data:image/png;base64,{image}">{below}{inner}'
     )
 
 

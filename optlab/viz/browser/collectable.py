@@ -58,12 +58,35 @@ def page_may_connect() -> bool:
     """Return whether the running cell was run from a page that can connect to the kernel.
 
     A program that executes notebooks (``nbconvert --execute``) shows no page: a model would only be
-    stored in the notebook, whose HTML page then asks another host for ipywidgets. It tells that it
-    cannot answer ``input()``. Voila cannot either, but has a page.
+    stored in the notebook, whose HTML page then asks another host for ipywidgets. Voila has a page,
+    though it cannot answer ``input()`` either.
     """
     from ipykernel.kernelbase import Kernel
 
     if not Kernel.initialized() or os.environ.get("SERVER_SOFTWARE", "").startswith("voila"):
         return True
+    return _can_answer()
+
+
+def page_follows() -> bool:
+    """Return whether a page shows at once what the running cell displays, and follows its updates.
+
+    A program that executes notebooks does not, and in an output of ipywidgets (``interact``, ``with
+    Output():``) nothing is updated.
+    """
+    from ipykernel.kernelbase import Kernel
+    from ipywidgets import Output
+    from ipywidgets.widgets.widget import _instances
+
+    if not Kernel.initialized() or os.environ.get("SERVER_SOFTWARE", "").startswith("voila"):
+        return False
+    taken = any(isinstance(one, Output) and one.msg_id for one in list(_instances.values()))
+    return _can_answer() and not taken
+
+
+def _can_answer() -> bool:
+    """Return whether who asked to run the cell can answer ``input()``, as a page with a reader."""
+    from ipykernel.kernelbase import Kernel
+
     asked: dict[str, Any] = Kernel.instance().get_parent("shell").get("content", {})
     return asked.get("allow_stdin", True) is not False

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from os.path import normpath
 from pathlib import Path
 
 _IMPORT = re.compile(r'^import \{ ([^}]*) \} from "(\.[^"]+)";\n', re.MULTILINE)
@@ -34,7 +35,7 @@ def modules_of(*entries: Path) -> list[Path]:
     ValueError
         If modules import each other in a circle.
     """
-    found: list[Path] = []
+    found: dict[Path, None] = {}
     entered: list[Path] = []
 
     def visit(module: Path) -> None:
@@ -45,13 +46,18 @@ def modules_of(*entries: Path) -> list[Path]:
             raise ValueError(f"these modules import each other in a circle: {names}.")
         entered.append(module)
         for _, target in _IMPORT.findall(module.read_text(encoding="utf-8")):
-            visit((module.parent / target).resolve())
+            visit(_imported(module, target))
         entered.pop()
-        found.append(module)
+        found[module] = None
 
     for entry in entries:
         visit(entry.resolve())
-    return found
+    return list(found)
+
+
+def _imported(module: Path, target: str) -> Path:
+    """Return the file that a module imports; the module's own path is resolved."""
+    return Path(normpath(module.parent / target))
 
 
 @cache
@@ -83,7 +89,7 @@ def joined(*entries: Path) -> str:
                 raise ValueError(f"{module.name} and {owner[name].name} both declare {name}.")
             owner[name] = module
         for names, target in _IMPORT.findall(text):
-            source = (module.parent / target).resolve()
+            source = _imported(module, target)
             for name in names.rstrip(", ").split(", "):
                 if name not in exported[source]:
                     raise ValueError(f"{module.name} imports {name}, which {target} has not.")

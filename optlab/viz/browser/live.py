@@ -7,10 +7,15 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import traitlets
+from IPython.display import display, update_display
 
 from optlab.backend.garbage import collection_paused
-from optlab.viz.browser import App, live_html, packed, stored_text
-from optlab.viz.browser.collectable import CollectableWidget, page_may_connect
+from optlab.viz.browser import App, live_html, packed, stored_text, with_picture
+from optlab.viz.browser.collectable import (
+    CollectableWidget,
+    page_follows,
+    page_may_connect,
+)
 
 _BRIDGE = (Path(__file__).parent / "static" / "bridge.js").read_text(encoding="utf-8")
 
@@ -60,6 +65,26 @@ class LiveWidget(CollectableWidget):
         if isinstance(content, dict) and content.get("ask") == "page":
             page = {"app": self.app.packed, "stored": packed(stored_text(self.stored()))}
             self.send({"page": page})
+
+    def _ipython_display_(self) -> None:
+        """Display the page, and put its picture into it when that is made.
+
+        A reader sees the page without waiting for the picture, which takes longer than the rest.
+
+        Raises
+        ------
+        NotImplementedError
+            If no page follows what a cell displays: IPython then asks for `_repr_mimebundle_`.
+        """
+        if not page_follows():
+            raise NotImplementedError
+        text, shown = self.text(), uuid.uuid4().hex
+        page = live_html(self.app, self.place, self.stored(), text, None)
+        display({"text/html": page, "text/plain": text}, raw=True, display_id=shown)
+        _ = self.model_id  # connects the widget; the page does not wait for it
+        with collection_paused():  # a picture is thousands of objects in cycles, for a moment
+            page = with_picture(page, text, self.picture())
+        update_display({"text/html": page, "text/plain": text}, raw=True, display_id=shown)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         """Return the page with its picture, and the description as text."""

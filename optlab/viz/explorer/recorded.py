@@ -27,7 +27,7 @@ from optlab.trace import Trace, record
 from optlab.trace.probes import Norms, Snapshots
 from optlab.viz.explorer.runs import Runs, initial_slots
 from optlab.viz.explorer.state import optimizer_classes, usual_template
-from optlab.viz.landscapes.trajectory import principal_paths, weights_of_run
+from optlab.viz.landscapes.principal import principal_paths, weights_of_run
 from optlab.viz.style.geometry import Floats
 from optlab.viz.style.results import traces_of
 

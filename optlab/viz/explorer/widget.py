@@ -324,7 +324,8 @@ class Explorer(LiveWidget):
             return
         if content.get("hello"):  # a page was opened that may be older than the state
             if self._sent is not None:
-                self.send({"generation": 0, "error": "", "state": self.state, "given": self._sent})
+                known = {"state": self.state, "given": self._sent}
+                self.send({"generation": 0, "error": "", "hello": True, **known})
             return
         generation = content.get("generation", 0)
         try:

@@ -161,6 +161,9 @@ export function placeLabel(pen, text, x, y, size, width, height, taken, distance
   const h = size * 1.4;
   const sides = [[1, 0], [-1, 0], [0, -1], [0, 1], [1, -1], [1, 1], [-1, -1], [-1, 1], [2.5, -2], [-2.5, -2], [2.5, 2], [-2.5, 2]];
   let best = null;
+  // Of thousands of points a few are near enough for a side.
+  const far = 2.5 * distance;
+  const near = points.filter(([px, py]) => Math.abs(px - x) < w + far && Math.abs(py - y) < h + far);
   for (const [right, down] of sides) {
     const cx = x + Math.sign(right) * (w / 2) + right * distance;
     const cy = y + Math.sign(down) * (h / 2) + down * distance;
@@ -172,7 +175,7 @@ export function placeLabel(pen, text, x, y, size, width, height, taken, distance
       const along = Math.min(box[3], other[3]) - Math.max(box[1], other[1]);
       if (across > 0 && along > 0) cost += 20 + across * along;
     }
-    for (const [px, py] of points) if (px > box[0] && px < box[2] && py > box[1] && py < box[3]) cost += 3;
+    for (const [px, py] of near) if (px > box[0] && px < box[2] && py > box[1] && py < box[3]) cost += 3;
     if (!best || cost < best.cost) best = { cost, cx, cy, box };
   }
   taken.push(best.box);

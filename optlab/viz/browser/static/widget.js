@@ -77,6 +77,10 @@ export class Widget {
     this.palette = {};
     this.seenWidth = 0;
     this.seenRatio = 0;
+    /** Where each pointer went down. @type {Map<number, EventTarget>} */
+    this.pressed = new Map();
+    /** What has the focus, also while it is on its way to another place. @type {any} */
+    this.holder = null;
   }
 
   /** Put the root into a shadow root with the style sheet, where no other style sheet reaches.
@@ -89,6 +93,7 @@ export class Widget {
     shadow.append(make("style", { text: style }), this.root);
     element.append(host);
     this.host = host;
+    this.on(host, "ol-moved", () => this.moved());
     this.cleanup.push(() => host.remove());
   }
 
@@ -103,8 +108,21 @@ export class Widget {
       if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
       if (this.onKey(event)) event.preventDefault();
     });
+    this.on(this.root, "pointerdown", (event) => this.pressed.set(event.pointerId, event.target), true);
+    for (const name of ["pointerup", "pointercancel"]) this.on(this.root, name, (event) => this.pressed.delete(event.pointerId), true);
+    this.on(this.root, "focusin", ({ target }) => (this.holder = target));
+    // Of an element that is taken out of the page it is still the holder.
+    this.on(this.root, "focusout", () => queueMicrotask(() => {
+      if (this.root.isConnected) this.holder = this.focused;
+    }));
     // A page that is zoomed, or moved to a finer screen, need not have another width.
     this.cleanup.push(watchSize(this), watchTheme(this), listenWeakly(window, "resize", this, "resize"));
+  }
+
+  /** The page has been moved within its document (`_BOOT`): a drag has ended, the focus stays. */
+  moved() {
+    for (const [pointerId, target] of this.pressed) target.dispatchEvent(new PointerEvent("pointercancel", { pointerId, bubbles: true }));
+    if (this.holder) this.holder.focus({ preventScroll: true });
   }
 
   /** @param {EventTarget} target

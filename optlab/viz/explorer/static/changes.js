@@ -15,6 +15,9 @@ export class Changes extends Scene {
     this.lastKind = "";
     this.lastChange = 0;
     this.speed = 1;
+    /** Whether the kernel has answered the page that opened, and whether a hand was faster: then what the kernel
+     * knows of is older. */
+    this.greeted = this.ahead = false;
   }
 
   // What the explorer does when something has changed.
@@ -49,6 +52,7 @@ export class Changes extends Scene {
    * @param {string[]} names of what changed */
   changed(before, names) {
     const { state, engine } = this;
+    this.goAhead();
     const runs = names.some((name) => ["problem", "start", "steps", "seed", "noise", "optimizers", "mode", "equal_rate"].includes(name));
     if (runs && !this.network) {
       const missing = !engine.surface(state.problem) ? "this function is not in this page" : this.missing();
@@ -67,6 +71,10 @@ export class Changes extends Scene {
     this.later(names.every((name) => name === "step") ? "cursor" : dragged && !this.menu.open ? "paths" : "all");
     if (dragged) this.rowsLater();
     this.sync();
+  }
+
+  goAhead() {
+    this.ahead ||= !this.greeted;
   }
 
   /** Why an optimizer cannot be run with this state; "" if all can. */

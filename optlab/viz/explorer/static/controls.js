@@ -35,7 +35,7 @@ export class Controls {
     this.rows = make("div", { class: "rows", role: "group", "aria-label": "optimizers and their settings" });
     /** @type {Map<string, any>} */
     this.made = new Map();
-    this.names = this.chipNames = "";
+    this.names = this.chipNames = this.captionKey = "";
     this.element = make("div", { class: "controls" }, this.bar, this.caption, this.chips, this.rows);
   }
 
@@ -75,8 +75,11 @@ export class Controls {
    * @param {string} text
    * @param {string[]} kernel what is said of the kernel, the longest first; empty for nothing */
   putCaption(text, kernel) {
-    const { caption } = this, { classList } = caption;
+    const { caption, explorer } = this, { classList } = caption;
     const texts = kernel.length ? kernel.map((said) => `${text} · ${said}`) : [text];
+    const key = [...texts, explorer.layout, explorer.room, explorer.state.text_size, caption.hidden].join("|");
+    if (this.captionKey === key) return; // measuring is a layout of the page
+    this.captionKey = key;
     caption.title = texts[0];
     classList.remove("ol-long", "ol-lines");
     if (this.explorer.layout === "narrow") {
@@ -174,6 +177,9 @@ export class Controls {
   drawSample(canvas, one) {
     const { palette, state, layout } = this.explorer;
     const size = state.text_size, wide = (layout === "middle" ? 34 : 46) * size, tall = 18 * size;
+    const key = [palette.paper, one.color, one.style.dash, one.style.marker, wide, tall, window.devicePixelRatio].join("|");
+    if (canvas.dataset.shows === key) return; // what is drawn again is rasterized again, each in a layer of its own
+    canvas.dataset.shows = key;
     canvas.style.width = `${wide}px`;
     canvas.style.height = `${tall}px`;
     const pen = fitCanvas(canvas, wide, tall);

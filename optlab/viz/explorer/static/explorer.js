@@ -36,7 +36,7 @@ export class Explorer extends Changes {
     this.timers = new Map();
     this.playing = false;
     this.generation = 0;
-    this.asked = 0;
+    this.asked = this.unsaid = 0;
     /** @type {number[]} */
     this.frameTimes = [];
     this.problemKey = this.lastHeights = this.claimText = "";
@@ -168,7 +168,8 @@ export class Explorer extends Changes {
     const newer = mine && this.waiting;
     if (message.given) await this.take(message.given);
     if (this.dead) return;
-    if (message.state && !newer) this.state = { ...message.state, ...(mine ? { step: this.state.step, theme: this.state.theme, text_size: this.state.text_size, view: this.state.view, tab: this.state.tab, beside: this.state.beside } : {}) };
+    if (message.hello) this.greeted = true;
+    if (message.state && !newer && !this.ahead) this.state = { ...message.state, ...(mine ? { step: this.state.step, theme: this.state.theme, text_size: this.state.text_size, view: this.state.view, tab: this.state.tab, beside: this.state.beside } : {}) };
     if (mine) this.answered(message);
     if (message.error) {
       this.say(message.error);
@@ -177,6 +178,7 @@ export class Explorer extends Changes {
     }
     this.refresh();
     this.later("all");
+    if (this.greeted) this.ahead = false;
     if (!message.error) this.sync();
   }
 
@@ -194,7 +196,7 @@ export class Explorer extends Changes {
   /** Python has set the state.
    * @param {any} state */
   adopt(state) {
-    if (this.inFlight || JSON.stringify(state) === JSON.stringify(this.state)) return;
+    if (this.inFlight || this.ahead || JSON.stringify(state) === JSON.stringify(this.state)) return;
     const before = this.state;
     this.state = structuredClone(state);
     if (!this.network && (!this.engine.surface(state.problem) || this.missing())) {
@@ -219,9 +221,12 @@ export class Explorer extends Changes {
     this.message.hidden = !text;
   }
 
-  /** Tell the kernel, the page's address and the tab what is shown, at most every 100 ms. */
+  /** Tell the kernel, the page's address and the tab what is shown: once changes rest for 100 ms, and every
+   * 400 ms while they go on. */
   sync() {
-    if (this.timers.has("sync")) return;
+    const now = performance.now();
+    if (this.timers.has("sync")) clearTimeout(this.timers.get("sync"));
+    else this.unsaid = now;
     this.timers.set("sync", setTimeout(() => {
       this.timers.delete("sync");
       if (this.dead || this.inFlight) return;
@@ -229,7 +234,7 @@ export class Explorer extends Changes {
       this.model.set("state", state);
       this.model.save_changes();
       this.keep(state);
-    }, 100));
+    }, Math.max(0, Math.min(100, this.unsaid + 400 - now))));
   }
 
   /** Keep the state in the address of a page of its own, or in the tab for an output.
@@ -310,6 +315,7 @@ export class Explorer extends Changes {
     const hinted = this.hint;
     this.forgetHint();
     this.state.step = to;
+    this.goAhead();
     this.later(hinted ? "paths" : "cursor");
     this.sync();
     clearTimeout(this.timers.get("words"));
