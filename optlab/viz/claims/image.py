@@ -29,6 +29,7 @@ from optlab.viz.claims.marks import (
     map_marks,
     palettes,
     run_color,
+    stops,
 )
 from optlab.viz.claims.view import MAP_HEIGHT, MAP_WIDTH, ClaimView
 from optlab.viz.style import layout, theme
@@ -79,7 +80,7 @@ def claim_scene(view: ClaimView) -> Scene:
                 13,
                 halo=False,
             )
-            for i in view.majors
+            for i in stops(view, _CHART)
         ),
     ]
     shown = [

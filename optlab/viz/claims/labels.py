@@ -66,6 +66,28 @@ def placed(labels: Sequence[Text], curves: Sequence[Line], axis: Axis, width: fl
     return found
 
 
+def with_room(
+    texts: Sequence[str], places: Sequence[float], size: float, width: float
+) -> list[int]:
+    """Return which texts of a row have room, the first and the last among them.
+
+    Examples
+    --------
+    >>> with_room(["1", "2", "10", "100"], [0.0, 0.01, 0.5, 1.0], 13, 300)
+    [0, 2, 3]
+    """
+
+    def apart(i: int, k: int) -> bool:
+        wide = (width_of(texts[i], size) + width_of(texts[k], size)) / 2
+        return width * (places[k] - places[i]) >= wide + 10
+
+    shown, last = [0], len(texts) - 1
+    for i in range(1, last):
+        if apart(shown[-1], i) and apart(i, last):
+            shown.append(i)
+    return [*shown, last]
+
+
 def _tried(label: Text) -> Floats:
     """Return boxes (left, upper, right, lower end), across from the point, down in the chart."""
     wide, tall = _extent(label)

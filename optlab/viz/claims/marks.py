@@ -25,7 +25,7 @@ from optlab.viz.backends.scene import (
     Rule,
     Text,
 )
-from optlab.viz.claims.labels import placed
+from optlab.viz.claims.labels import placed, with_room
 from optlab.viz.claims.view import DENSE, MAP_HEIGHT, MAP_WIDTH, ClaimView
 from optlab.viz.style import theme
 
@@ -137,3 +137,10 @@ def label_marks(view: ClaimView, at: int, colors: Colors, width: float) -> list[
         labels.append(Text(view.places[at], y, text, color, 15, "left", bold=True))
     curves = [mark for mark in chart_marks(view, colors) if isinstance(mark, Line)]
     return placed(labels, curves, chart_axis(view), width)
+
+
+def stops(view: ClaimView, width: float) -> list[int]:
+    """Return the positions whose labels are written under a slider of this width in pixels."""
+    majors = view.majors
+    texts, places = [view.labels[i] for i in majors], [view.places[i] for i in majors]
+    return [majors[k] for k in with_room(texts, places, 13, width)]

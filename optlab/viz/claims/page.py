@@ -23,6 +23,7 @@ from optlab.viz.claims.marks import (
     label_marks,
     map_marks,
     palettes,
+    stops,
 )
 from optlab.viz.claims.view import ClaimView
 
@@ -39,7 +40,6 @@ def stored(view: ClaimView) -> dict[str, Any]:
         "names": view.names,
         "labels": view.labels,
         "places": view.places,
-        "majors": view.majors,
         "at": view.at,
         "texts": [[view.value_text(i, at) for i in range(len(view.names))] for at in positions],
         "titles": [one.title for one in view.maps],
@@ -58,6 +58,7 @@ def stored(view: ClaimView) -> dict[str, Any]:
         "values": [
             {
                 "width": width,
+                "stops": stops(view, width),
                 "marks": [_sent(label_marks(view, at, names, width)) for at in positions],
             }
             for width in CHART_WIDTHS

@@ -165,7 +165,6 @@ class ClaimFigure extends Widget {
     if (!this.seenWidth) return; // not on a page, or hidden
     this.drawMap();
     this.drawChart();
-    this.drawStops();
   }
 
   /** @param {Mark[]} marks
@@ -209,6 +208,7 @@ class ClaimFigure extends Widget {
     this.shown.chart = { frame, marks: [rule, ...marks] };
     this.input.style.marginLeft = `${(100 * (left - 12)) / width}%`;
     this.input.style.width = `${(100 * (right - left + 24)) / width}%`;
+    this.stops.replaceChildren(...fitting.stops.map((/** @type {number} */ i) => make("span", { text: claim.labels[i], style: `left: ${(100 * (left + frame.width * claim.places[i])) / width}%` })));
   }
 
   /** The width of a text of ticks.
@@ -217,19 +217,6 @@ class ClaimFigure extends Widget {
   measured(text) {
     this.ruler.font = `13px ${FONTS}`;
     return this.ruler.measureText(text).width;
-  }
-
-  /** The labels under the slider: fewer where there is no room for all. */
-  drawStops() {
-    const { labels, places, majors } = this.claim, { frame } = this.shown.chart;
-    const wide = 16 + Math.max(...majors.map((/** @type {number} */ i) => this.measured(labels[i])));
-    /** @type {number[]} */
-    let shown = majors;
-    const close = (/** @type {number} */ i, /** @type {number} */ k) => k > 0 && (places[i] - places[shown[k - 1]]) * frame.width < wide;
-    while (shown.length > 2 && shown.some(close)) shown = shown.filter((_, k) => k % 2 === 0 || k === shown.length - 1);
-    if (shown.length > 2 && close(shown[shown.length - 1], shown.length - 1)) shown = shown.filter((_, k) => k !== shown.length - 2);
-    const whole = this.chart.parentElement.clientWidth;
-    this.stops.replaceChildren(...shown.map((i) => make("span", { text: labels[i], style: `left: ${(100 * (frame.left + frame.width * places[i])) / whole}%` })));
   }
 }
 
