@@ -54,7 +54,7 @@ def test_every_optimizer_of_a_list_has_a_name_of_its_own(given: Any, names: Any)
         O.SAM(O.SGD(0.3), rho=0.1),
         lambda learning_rate: O.Adam(learning_rate, beta2=0.9),
     ],
-    ids=repr,
+    ids=["Adam", "Momentum", "LookAhead", "average", "SAM", "function"],
 )
 def test_a_sweep_of_a_template_keeps_its_other_settings(template: Any) -> None:
     make = template if callable(template) else None
