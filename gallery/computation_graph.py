@@ -47,7 +47,7 @@ def main(folder: Path) -> Path:
         )
         page = browser.new_page(viewport={"width": 1120, "height": 720})
         page.goto(page_file.as_uri())
-        page.locator(".optlab-graph .ol-node.ol-current").wait_for()
+        page.locator(".optlab-graph [aria-current=step]").wait_for()
         page.screenshot(path=picture)
         browser.close()
     return picture
