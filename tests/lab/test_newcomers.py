@@ -9,7 +9,7 @@ from optlab.optimizer import SGD, Adam, LookAhead, lr
 
 
 def test_sweep_takes_no_wrapper_by_itself():
-    said = r"does not take the wrapper LookAhead by itself.*'inner_optimizer': .*or a whole optimizer"
+    said = r"does not take the wrapper LookAhead by itself.*'inner_optimizer': .*or a whole"
     with pytest.raises(TypeError, match=said):
         ol.sweep("rosenbrock", LookAhead, {"learning_rate": [0.1]})
 
