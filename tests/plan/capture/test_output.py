@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import linecache
 import logging
+import sys
 import warnings
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
@@ -129,3 +130,21 @@ def test_a_captured_method_tells_of_its_plan() -> None:
     assert model.double.execution == "not called yet"
     model.double(ol.ones([2]))
     assert model.double.plan is not None
+
+
+def test_an_import_may_write_the_bytecode_of_its_module(tmp_path: Any, monkeypatch: Any) -> None:
+    (tmp_path / "imported_in_a_captured_call.py").write_text("FACTOR = 3.0\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.setattr(sys, "pycache_prefix", None)
+
+    def triple(x: Any) -> Any:
+        import imported_in_a_captured_call
+
+        return x * imported_in_a_captured_call.FACTOR
+
+    captured = ol.capture(triple)
+    x = ol.ones([3])
+    assert [captured(x).tolist() for _ in range(3)] == [[3.0] * 3] * 3
+    assert list(tmp_path.glob("__pycache__/*.pyc"))
+    assert captured.plan is not None

@@ -54,8 +54,8 @@ class watch_output:
     def _called(self, frame: FrameType, event: str, function: Any) -> None:
         if event != "c_call" or here.recorder is not self._recorder:
             return
-        if frame.f_globals.get("__name__") == "warnings":
-            return  # they come once
+        if package_of(frame.f_globals.get("__name__", "")) in ("importlib", "warnings"):
+            return  # they come once; an import writes the bytecode of its module
         if function is builtins.print:
             what = "printing, which a replay would leave out"
         elif getattr(function, "__name__", "") in _WRITES and isinstance(
