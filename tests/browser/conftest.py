@@ -136,9 +136,11 @@ class Notebook:
         """Wait until the kernel has run what it was asked to, pictures of open pages included.
 
         What a hand changes while the kernel is busy is sent when it is not, by ipywidgets, and may
-        come behind a cell that was run later.
+        come behind a cell that was run later. (The status bar says idle while a cell runs, once
+        the debugger has answered.)
         """
-        self.page.locator("#jp-main-statusbar", has_text="| Idle").wait_for(timeout=60_000)
+        at_rest = '.jp-Notebook-ExecutionIndicator[data-status="idle"]'
+        self.page.locator(at_rest).wait_for(timeout=60_000)
 
 
 @pytest.fixture
@@ -154,7 +156,7 @@ def notebook(chromium, lab, tmp_path):
     page.goto(lab.address)
     page.locator(".jp-Notebook .jp-CodeCell").first.wait_for(timeout=60_000)
     # The toolbar shows idle before there is a kernel; the status bar does not.
-    opened.rest()
+    page.locator("#jp-main-statusbar", has_text="| Idle").wait_for(timeout=60_000)
     yield opened
     page.screenshot(path=tmp_path / "page.png")
     page.close()
