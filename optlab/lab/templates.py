@@ -78,7 +78,7 @@ def _class_names(optimizer: Optimizer) -> str:
 def _shown(optimizer: Optimizer) -> dict[str, str]:
     """Return settings as text."""
     rule, layers = layers_of(optimizer)
-    found = {**rule.settings, **({} if rule.schedule is None else {"learning_rate": rule.schedule})}
+    found = _settings_of(rule)
     decay, clip = rule.decay_and_clip
     found |= {"weight_decay": decay, "grad_clip": clip}
     for layer in layers:
@@ -154,13 +154,17 @@ def with_settings(template: Optimizer, **changes: Any) -> Optimizer:
     own = {name: value for name, value in changes.items() if name in _own_names(rule)}
     made: Any = rule
     if own:
-        settings = {**rule.settings, **({} if rule.schedule is None else {"learning_rate":
-                    rule.schedule})}  # fmt: skip
-        made = type(rule)(**{**rule._common, "name": rule.name, **settings, **own})
+        made = type(rule)(**{**rule._common, "name": rule.name, **_settings_of(rule), **own})
     for layer in layers:
         own = {name: value for name, value in changes.items() if name in _own_names(layer)}
         made = _around(layer, made, own)
     return cast("Optimizer", made)
+
+
+def _settings_of(rule: Optimizer) -> dict[str, Any]:
+    """Return the settings of a rule; its schedule, if it has one, is the learning rate."""
+    schedule = rule.schedule
+    return {**rule.settings, **({} if schedule is None else {"learning_rate": schedule})}
 
 
 def _own_names(one: Any) -> list[str]:
