@@ -43,12 +43,15 @@ def pytest_collection_modifyitems(config, items):
 
 
 @pytest.fixture(autouse=True)
-def unchosen_page():
-    """Let figures of the next test follow its notebook, whichever page this one has chosen."""
+def nothing_chosen():
+    """Let no test choose for the next: the page of figures, and the executor of plans."""
     yield
     theme = sys.modules.get("optlab.viz.style.theme")
     if theme is not None and theme.is_chosen():
         theme.choose(None)
+    executors = sys.modules.get("optlab.plan.executors")
+    if executors is not None and executors.chosen_executor() != "auto":
+        executors.use_executor("auto")
 
 
 @pytest.fixture
