@@ -365,8 +365,15 @@ def test_copy_as_python_gives_the_same_runs(opened):
     assert names["made"].now.to_dict() == page.root.evaluate(STATE)
 
 
-def test_a_frozen_page_opens_on_what_was_shown(chromium, opened, tmp_path):
-    page = opened(ol.explore("beale", ["SGD", "Adam"], steps=60))
+@pytest.mark.parametrize("shown", ["page", "output of a cell"])
+def test_a_frozen_page_opens_on_what_was_shown(chromium, tmp_path, shown):
+    explorer = ol.explore("beale", ["SGD", "Adam"], steps=60)
+    if shown == "page":
+        path = explorer.to_html(tmp_path / "page.html")
+    else:
+        path = tmp_path / "output.html"
+        path.write_text(explorer._repr_mimebundle_()["text/html"])
+    page = Page(chromium, path)
     page.root.evaluate("root => root.explorer.go(17)")
     page.root.get_by_label("menu", exact=True).first.click()
     with page.page.expect_download() as saved:
@@ -376,7 +383,9 @@ def test_a_frozen_page_opens_on_what_was_shown(chromium, opened, tmp_path):
     again = Page(chromium, path)
     assert again.root.evaluate(STATE)["step"] == 17
     assert again.root.evaluate(PATH) == page.root.evaluate(PATH)
+    assert again.root.evaluate("root => root.explorer.model.isStatic"), "it asks for no kernel"
     again.close()
+    page.close()
 
 
 def test_what_a_page_cannot_compute_is_taken_back_and_said(opened):

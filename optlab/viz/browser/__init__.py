@@ -13,7 +13,6 @@ import gzip
 import hashlib
 import html
 import json
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -130,7 +129,7 @@ for (const root of document.querySelectorAll(FRESH)) {
   follow(root.parentNode, new WeakRef(element));
   try {
     const page = await loaded["KEY"];
-    page.open(element, JSON.parse(await unpacked(given.stored)), "PLACE");
+    page.open(element, JSON.parse(await unpacked(given.stored)), given.place);
     element.dataset.state = "open";
     tidy(element.parentNode);
   } catch (error) {
@@ -140,6 +139,10 @@ for (const root of document.querySelectorAll(FRESH)) {
   }
 }
 """  # noqa: E501
+
+
+def _boot(app: App, place: str) -> str:
+    return _BOOT.replace("ID", place).replace("KEY", app.key)
 
 
 def live_html(
@@ -166,13 +169,13 @@ def live_html(
     caption : str
         Said below the picture.
     """
-    data = json.dumps({"app": app.packed, "stored": packed(stored_text(stored))})
-    boot = _BOOT.replace("ID", place).replace("KEY", app.key)
-    boot = boot.replace("PLACE", place if kernel else "")
+    data = {"app": app.packed, "stored": packed(stored_text(stored))}
+    if kernel:
+        data["place"] = place
     page = (
         f'<div data-ol="{place}">'
-        f'<script type="application/json">{data}</script>'
-        f'<script type="module">{boot}</script></div>'
+        f'<script type="application/json">{json.dumps(data)}</script>'
+        f'<script type="module">{_boot(app, place)}</script></div>'
     )
     return page if picture is None else with_picture(page, text, picture, width, caption)
 
@@ -210,7 +213,6 @@ def html_page(app: App, title: str, stored: dict[str, Any], text: str) -> str:
         The values of the widget.
     """
     data = json.dumps({"app": app.packed, "stored": packed(stored_text(stored))})
-    boot = re.sub("ID|PLACE", lambda m: app.place if m[0] == "ID" else "", _BOOT)
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -228,7 +230,7 @@ body {{ margin: 0; padding: 12px; background: #eceef1; }}
 <div data-ol="{app.place}">
 <noscript><pre>{html.escape(text)}</pre></noscript>
 <script type="application/json">{data}</script>
-<script type="module">{boot.replace("KEY", app.key)}</script>
+<script type="module">{_boot(app, app.place)}</script>
 </div>
 </body>
 </html>

@@ -284,12 +284,13 @@ export class Explorer extends Changes {
       this.ask("html", null);
       return;
     }
-    const boot = outer.querySelector('script[type="module"]').textContent.replaceAll(`"${this.model.place}"`, (/** @type {string} */ found) => (this.model.place ? '""' : found));
+    const boot = outer.querySelector('script[type="module"]').textContent;
     const stored = JSON.stringify({ state: this.state, options: this.options, given: this.engine.given });
     const stream = new Blob([stored]).stream().pipeThrough(new CompressionStream("gzip"));
     const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
     let binary = "";
     for (let i = 0; i < bytes.length; i += 8192) binary += String.fromCharCode(...bytes.subarray(i, i + 8192));
+    // No place: the saved page looks for no kernel.
     const packed = JSON.stringify({ app: JSON.parse(data.textContent).app, stored: btoa(binary) });
     const tag = (/** @type {string} */ type, /** @type {string} */ text) => `<script type="${type}">${text}</scr${"ipt"}>`;
     const page = `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>optlab</title><style>body{margin:0;padding:12px;background:#eceef1}@media (prefers-color-scheme: dark){body{background:#0d1014}}</style></head><body><div data-ol="${outer.dataset.ol}">${tag("application/json", packed)}${tag("module", boot)}</div></body></html>`;
