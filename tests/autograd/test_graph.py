@@ -262,6 +262,8 @@ def test_every_rule_of_the_table_has_its_text() -> None:
     for operation in set(TABLE.values()):
         rules = operation.pullbacks if operation.joint is None else [operation.joint]
         for one in rules:
+            if "<doctest" in str(getattr(one, "__code__", "")):
+                continue  # of an example, which has no file
             assert one is None or rule_text(one).startswith(("lambda g", "def ")), operation
 
 
