@@ -58,7 +58,7 @@ def explore(
         Templates, which start at their own rates, or names of classes, which start at their best
         rates. On a surface their rates are constant, and one LookAhead, EMA or ModelAverage may be
         around them; a network is trained by any. By default SGD, Momentum, RMSProp and Adam; where
-        nothing at all is given, the preset "narrow valley" with Momentum and Adam.
+        nothing at all is given, the example "valley" (preset "narrow valley"): Momentum and Adam.
     start : one or two numbers, optional
         By default the start of the problem.
     steps : int, optional
