@@ -441,6 +441,11 @@ function imageOf(values, columns, rows, low, high, colors, smooth) {
  * @type {WeakMap<object, Map<number, number[]>>} */
 const FOUND = new WeakMap();
 
+/** Which sides of a cell its contour line joins (0 bottom, 1 right, 2 top, 3 left), by the corners that
+ * are above the level; and those of a saddle whose middle is on the other side. */
+const CROSSED = [[], [3, 0], [0, 1], [3, 1], [1, 2], [3, 0, 1, 2], [0, 2], [2, 3], [2, 3], [0, 2], [3, 0, 1, 2], [1, 2], [3, 1], [0, 1], [3, 0], []];
+const TURNED = [3, 2, 0, 1];
+
 /** The contour line of a level as pairs of points in shares of the grid (marching squares).
  * @param {Numbers} height row by row
  * @param {number} columns
@@ -458,27 +463,21 @@ export function contourOf(height, columns, rows, level) {
   const values = /** @type {ArrayLike<number>} */ (Array.isArray(height) ? Float64Array.from(height, (value) => value ?? NaN) : height);
   const dx = 1 / (columns - 1), dy = 1 / (rows - 1);
   for (let j = 0; j < rows - 1; j++) {
+    // The right side of a cell is the left side of the next.
+    let b = values[j * columns] - level, c = values[(j + 1) * columns] - level;
     for (let i = 0; i < columns - 1; i++) {
-      const at = j * columns + i;
-      const a = values[at] - level, b = values[at + 1] - level;
-      const c = values[at + columns + 1] - level, d = values[at + columns] - level;
+      const at = j * columns + i + 1, a = b, d = c;
+      b = values[at] - level;
+      c = values[at + columns] - level;
       const cell = (a > 0 ? 1 : 0) | (b > 0 ? 2 : 0) | (c > 0 ? 4 : 0) | (d > 0 ? 8 : 0);
       if (cell === 0 || cell === 15 || !(Number.isFinite(a + b) && Number.isFinite(c + d))) continue;
-      const bottom = () => [(i + a / (a - b)) * dx, j * dy];
-      const right = () => [(i + 1) * dx, (j + b / (b - c)) * dy];
-      const top = () => [(i + d / (d - c)) * dx, (j + 1) * dy];
-      const left = () => [i * dx, (j + a / (a - d)) * dy];
-      /** @type {(() => number[])[]} */
-      let ends;
-      if (cell === 1 || cell === 14) ends = [left, bottom];
-      else if (cell === 2 || cell === 13) ends = [bottom, right];
-      else if (cell === 4 || cell === 11) ends = [right, top];
-      else if (cell === 8 || cell === 7) ends = [top, left];
-      else if (cell === 3 || cell === 12) ends = [left, right];
-      else if (cell === 6 || cell === 9) ends = [bottom, top];
-      else if (cell === 5) ends = a + b + c + d > 0 ? [left, top, bottom, right] : [left, bottom, right, top];
-      else ends = a + b + c + d > 0 ? [left, bottom, right, top] : [left, top, bottom, right];
-      for (const end of ends) found.push(...end());
+      const turned = (cell === 5 || cell === 10) && (cell === 5) === a + b + c + d > 0;
+      for (const side of turned ? TURNED : CROSSED[cell]) {
+        if (side === 0) found.push((i + a / (a - b)) * dx, j * dy);
+        else if (side === 1) found.push((i + 1) * dx, (j + b / (b - c)) * dy);
+        else if (side === 2) found.push((i + d / (d - c)) * dx, (j + 1) * dy);
+        else found.push(i * dx, (j + a / (a - d)) * dy);
+      }
     }
   }
   return found;

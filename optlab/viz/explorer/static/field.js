@@ -63,7 +63,8 @@ function withLevels(grid, minimum) {
   const finite = grid.values.filter(Number.isFinite).sort();
   const lowest = finite.length ? finite[0] : 0;
   const base = minimum === null || lowest < minimum ? lowest : minimum;
-  const above = finite.filter((value) => value > base);
+  const first = finite.findIndex((value) => value > base);
+  const above = first < 0 ? finite.subarray(0, 0) : finite.subarray(first);
   /** @param {number} share */
   const quantile = (share) => Math.log10(above[Math.floor(share * (above.length - 1))] - base);
   // In its lowest percent the grid no longer resolves the floor of a narrow valley.
