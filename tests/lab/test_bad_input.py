@@ -133,8 +133,9 @@ class TestFunctions:
         def broken(x, y):
             raise ZeroDivisionError("my own mistake")
 
-        with pytest.raises(ZeroDivisionError, match="my own mistake"):
+        with pytest.raises(ZeroDivisionError, match="my own mistake") as caught:
             race_of(broken)
+        assert caught.value.__notes__ == ["broken raised this at (-2, 2)."]
 
     def test_nothing_listens_after_a_race_that_failed(self):
         from optlab.backend import events

@@ -1,6 +1,7 @@
 """Landscapes: planes, lines and curves through the weights of a model."""
 
 import signal
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -233,6 +234,15 @@ def test_an_ensemble_gives_the_numbers_of_single_points(monkeypatch):
     assert "ensemble" in together.execution
     assert "one point" in alone.execution
     np.testing.assert_allclose(together.loss, alone.loss, rtol=1e-12)
+
+
+def test_losses_that_are_no_numbers_are_compared_in_silence():
+    model, (x, y) = network(), data()
+    loss = loss_of(model, x, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        found = ol.lab.landscape(model, lambda: loss() * np.nan, size=4)
+    assert np.isnan(found.loss).all()
 
 
 def test_random_numbers_are_the_same_at_every_point():

@@ -265,6 +265,7 @@ def test_a_run_that_diverges_is_a_gap():
          "a surface of two numbers; Parabola is another"),
         ({"race": lambda c: ol.compare("booth", {f"{c}": ol.optimizer.SGD(0.01)}, steps=3)},
          "the races must be of the same optimizers"),
+        ({"label": "{:zz}"}, "label must be a format of one number, such as"),
         ({"sentence": "With *Adam*, less."}, r"\*Adam\* in the sentence is no optimizer"),
         ({"measure": lambda comparison, name: float("nan"), "holds": lambda values: True},
          "nothing that was measured is a finite number"),

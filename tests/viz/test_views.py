@@ -278,3 +278,11 @@ def test_losses_stand_over_the_gradients_that_were_evaluated_for_them():
     assert len(ends) < ends[-1]
     assert curves["search"].x[-1] == ends[-1]
     assert curves["SGD"].x[-1] == 60
+
+
+def test_losses_of_a_start_on_the_minimum_have_a_panel():
+    race = ol.compare(lambda x, y: x**2 + 3 * y**2, {"SGD": ol.optimizer.SGD(0.1)}, start=(0, 0))
+    view = loss_view(race, *SIZE)
+    assert view.box.height == 1
+    assert [end.text for end in view.ends] == ["SGD 0"]
+    assert race.figure().data

@@ -145,7 +145,8 @@ class Evaluator:
             self.execution = f"one point after another: {one_line(str(error))}"
             return
         alone = np.concatenate([first, last])
-        if np.allclose(found, alone, rtol=_RTOL, atol=_RTOL * np.abs(alone).max(), equal_nan=True):
+        largest = np.abs(alone[np.isfinite(alone)]).max(initial=0.0)
+        if np.allclose(found, alone, rtol=_RTOL, atol=_RTOL * largest, equal_nan=True):
             self._members = count
             self.execution = f"{count} points at once, as an ensemble of batched products"
         else:

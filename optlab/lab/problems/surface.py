@@ -288,6 +288,10 @@ class Surface:
                 f"{self.title} takes plain numbers out of its inputs, so that nothing can be "
                 f"differentiated: {mend}. ({error})"
             ) from error
+        except Exception as error:
+            if not shape:
+                error.add_note(f"{self.title} raised this at {format_coordinates(place)}.")
+            raise
         if not isinstance(value, Tensor):
             raise self._not_differentiable(value, place)
         if value.shape != shape and (shape or value.size != 1):

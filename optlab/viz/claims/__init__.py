@@ -179,6 +179,12 @@ def claim(
         raise ValueError(f"positions must be in ascending order; got {places}.")
     if at is not None and float(at) not in places:
         raise ValueError(f"at must be one of the positions {places}; got {at!r}.")
+    try:
+        labels = [label.format(place) for place in places]
+    except (ValueError, LookupError) as error:
+        raise ValueError(
+            f"label must be a format of one number, such as '{{:g}} : 1'; got {label!r} ({error})."
+        ) from error
     said = sentence.replace("*", "")
     races = []
     for position in positions:
@@ -198,7 +204,7 @@ def claim(
         raise ValueError(f"the claim does not hold of its data. {measured}: {numbers}.")
     first = len(places) // 2 if at is None else places.index(float(at))
     view = claim_view(
-        sentence, races, values, places, [label.format(place) for place in places], first,
+        sentence, races, values, places, labels, first,
         measured=measured, unit=unit, question=question, setting=setting, title=title, note=note,
     )  # fmt: skip
     return Claim(sentence, places, values, view)

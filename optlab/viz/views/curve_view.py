@@ -172,6 +172,8 @@ def _limits(
         top *= 10 if top > 0 else 0.1
     if scale == "linear":
         top, bottom = max(top, 0.0), min(bottom, 0.0)  # a linear axis shows zero
+        if top == bottom:  # every run stays where nothing is lost
+            return 0.0, 1.0, False
         room = 0.06 * (top - bottom) or 1.0
         return bottom - (room if bottom < 0 else 0), top + (room if top > 0 else 0), False
     began = max(float(values[0]) for values in (*steady, *wild) if len(values))
