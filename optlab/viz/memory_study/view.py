@@ -171,9 +171,14 @@ def styles_of_runs(study: Any) -> dict[str, Style]:
 
 def title_of(study: Any) -> str:
     """Return the title of the figure."""
+    return f"{PLOT}: a{about_of(study)[1:]}"
+
+
+def about_of(study: Any) -> str:
+    """Return what was measured: "A step of 9 layers, run in 2 ways"."""
     layers = sum(len(chain.saved) for chain in study.chains)
     of = f" of {layers} layers" if layers else ""
-    return f"Memory against time: a step{of}, run in {len(study.rows)} ways"
+    return f"A step{of}, run in {len(study.rows)} ways"
 
 
 def above_start(trace: Any) -> Floats:

@@ -20,7 +20,7 @@ from optlab.viz.memory_study.figure import (
     timeline_panel,
 )
 from optlab.viz.memory_study.image import recompute_png
-from optlab.viz.memory_study.view import RecomputeView, Timeline, recompute_view
+from optlab.viz.memory_study.view import RecomputeView, Timeline, about_of, recompute_view
 from optlab.viz.memory_timeline.view import NAMES, in_layers
 from optlab.viz.style import layout, theme
 from optlab.viz.style.text import format_bytes
@@ -199,7 +199,7 @@ def view_of(study: Any, view: RecomputeView) -> dict[str, Any]:
     """Return everything that the browser draws: marks, numbers and text."""
     lines = {line.name: line for line in view.timelines}
     points = {point.name: point for point in view.points}
-    runs = []
+    best, runs = {row.name for row in study.front()}, []
     for (name, _), row, texts in zip(view.runs, study.rows, study.texts(), strict=True):
         point, line = points.get(name), lines.get(name)
         panel = timeline_panel(view, line, plain=row is study.plain)
@@ -212,11 +212,13 @@ def view_of(study: Any, view: RecomputeView) -> dict[str, Any]:
                 "point": None if point is None else mark_as_json(point_mark(point)),
                 "panel": panel_as_json(panel, _DIGITS),
                 "line": None if line is None else _line(row, line),
+                "front": name in best,
             }
         )
     return {
         "title": view.title,
         "headline": view.headline,
+        "about": about_of(study),
         "note": " ".join(view.page.note),
         "heads": [head or "run" for head in HEADS],
         "roles": [

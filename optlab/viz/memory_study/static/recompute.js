@@ -12,10 +12,12 @@ import { Widget } from "../../browser/static/widget.js";
 /** @typedef {import("../../browser/static/marks.js").Mark} Mark */
 /** @typedef {import("../../browser/static/marks.js").PointsMark} PointsMark */
 /** @typedef {{edges: number[], tips: string[][], where: string, shares: [string, string, number, string][]}} Timeline */
-/** @typedef {{name: string, said: string, instead: string, texts: string[], point: PointsMark | null, panel: Panel, line: Timeline | null}} Run */
+/** @typedef {{name: string, said: string, instead: string, texts: string[], point: PointsMark | null, panel: Panel, line: Timeline | null, front: boolean}} Run */
 
 const HEIGHT = 290;
 const REACH = 14; // pixels around a run that belong to it
+const ALL_NAMED = 900; // pixels of the page below which only the front and the selected run have names
+const MOST_COVERED = 20; // the cost of a name that lies on another
 
 class RecomputeExplorer extends Widget {
   /** @param {any} model
@@ -55,20 +57,20 @@ class RecomputeExplorer extends Widget {
     this.peakTitle = make("h4");
     this.shares = make("table", { class: "shares" });
     this.legend = view.roles.map((/** @type {{text: string}} */ { text }) => makeEntry(text));
+    const peak = make("div", { class: "peak" }, this.peakTitle, this.shares);
     this.rows = view.runs.map((/** @type {Run} */ run, /** @type {number} */ i) => make("tr", { on: { click: () => this.go(i) } }, ...run.texts.map((text) => make("td", { text }))));
     const table = make("table", { class: "rows" }, make("thead", {}, make("tr", {}, ...view.heads.map((/** @type {string} */ text) => make("th", { scope: "col", text })))), make("tbody", {}, ...this.rows));
     this.root = make(
       "div", { class: "optlab-recompute", role: "group", "aria-label": view.title },
-      make("h3", { text: view.title }), make("p", { class: "headline", text: view.headline }),
+      make("h3", { text: view.headline }), make("p", { class: "headline", text: view.about }),
       transport, this.said,
       make(
         "div", { class: "columns" },
         make("div", {}, make("h4", {}, "Memory of the run", make("span", { class: "quiet", text: "MiB above the start, over its events; dotted: the plain peak" })), this.timeline, make("div", { class: "legend" }, ...this.legend)),
         make("div", {}, make("h4", {}, "Memory against time", make("span", { class: "quiet", text: "MiB; % beyond the plain time" })), this.plane),
+        peak, make("p", { class: "note", text: view.note }),
       ),
-      make("div", { class: "peak" }, this.peakTitle, this.shares),
       make("details", {}, make("summary", { tabindex: "0", text: "All runs as a table" }), make("div", { class: "wide" }, table)),
-      make("p", { class: "note", text: view.note }),
     );
     this.root.explorer = this;
     this.mount(element, STYLE);
@@ -175,8 +177,9 @@ class RecomputeExplorer extends Widget {
       });
       along.push(...between(places));
     }
-    // The selected run is on top, and named first, where the best place is.
-    const order = view.runs.map((/** @type {Run} */ _, /** @type {number} */ i) => i).sort((/** @type {number} */ a, /** @type {number} */ b) => Number(a === selected) - Number(b === selected)).filter((/** @type {number} */ i) => shown.runs[i].point);
+    // The selected run is on top, and named first, where the best place is; then those of the front.
+    const rank = (/** @type {number} */ i) => 2 * Number(i === selected) + Number(view.runs[i].front);
+    const order = view.runs.map((/** @type {Run} */ _, /** @type {number} */ i) => i).sort((/** @type {number} */ a, /** @type {number} */ b) => rank(a) - rank(b)).filter((/** @type {number} */ i) => shown.runs[i].point);
     const placeOf = (/** @type {number} */ i) => pixelIn(frame, shown.runs[i].point.x[0], shown.runs[i].point.y[0]);
     for (const i of order) {
       const { marker } = shown.runs[i].point, chosen = i === selected, [px, py] = placeOf(i);
@@ -187,13 +190,15 @@ class RecomputeExplorer extends Widget {
     }
     /** @type {Mark[]} */
     const names = [];
-    const name = (/** @type {string} */ text, /** @type {number[]} */ [px, py], /** @type {number} */ distance, /** @type {any} */ look) => {
-      const spot = placeLabel(pen, text, px, py, look.size, width, HEIGHT - 22, taken, distance, along);
-      names.push(...leaderMarks(leaderOf(spot, px, py), look.ink), textMark(spot.cx, spot.cy, text, { halo: true, ...look }));
+    const name = (/** @type {string} */ text, /** @type {number[]} */ [px, py], /** @type {number} */ distance, /** @type {any} */ look, needed = false) => {
+      const before = taken.length, spot = placeLabel(pen, text, px, py, look.size, width, HEIGHT - 22, taken, distance, along);
+      if (spot.cost >= MOST_COVERED && !needed) taken.length = before;
+      else names.push(...leaderMarks(leaderOf(spot, px, py), look.ink), textMark(spot.cx, spot.cy, text, { halo: true, ...look }));
     };
     for (const i of order.reverse()) {
       const { text, ink } = shown.runs[i].point;
-      name(text, placeOf(i), i === selected ? 13 : 8, i === selected ? { ink: this.palette.ink, size: 12, bold: true } : { ink, size: 11 });
+      if (this.seenWidth < ALL_NAMED && !rank(i)) continue;
+      name(text, placeOf(i), i === selected ? 13 : 8, i === selected ? { ink: this.palette.ink, size: 12, bold: true } : { ink, size: 11 }, rank(i) > 0);
     }
     for (const { x, y, text, ink, size } of shown.labels) name(text, pixelIn(frame, x, y), 4, { ink, size });
     drawMarks(pen, pixelFrame(width, HEIGHT, this.palette.paper), names);
