@@ -13,13 +13,13 @@ from optlab.viz.graphs.view import (
     NARROWEST,
     NODE_HEIGHT,
     ROUND_ENDS,
+    TEXT,
     EdgeView,
     GraphView,
     NodeView,
     Piece,
     RuleView,
 )
-from optlab.viz.style import theme
 from optlab.viz.style.layout import text_width
 from optlab.viz.style.text import format_bytes
 
@@ -74,9 +74,9 @@ def view_of(graph: Graph, *, grad: Any = None, most: int = 200) -> GraphView:
     for node in nodes:
         ends = ROUND_ENDS if node.kind == "leaf" else 0.0
         widest = max(
-            text_width(node.title, theme.FONT_HEADING) * 1.06 + ends,
-            text_width(node.line, theme.FONT_SMALL),
-            *(text_width(piece.short, theme.FONT_SMALL) + ends for piece in node.pieces),
+            text_width(node.title, TEXT) * 1.06 + ends,
+            text_width(node.line, TEXT),
+            *(text_width(piece.short, TEXT) + ends for piece in node.pieces),
         )
         node.width = float(np.ceil(min(_WIDEST, max(NARROWEST, widest + _PADDING))))
     placed = layering.place(

@@ -14,7 +14,7 @@ from typing import Any
 
 from optlab.viz.backends.scene import Line, Pen, Region, Text, mark_as_json
 from optlab.viz.graphs.palette import PALETTE
-from optlab.viz.graphs.view import NODE_HEIGHT, ROUND_ENDS, EdgeView, GraphView, NodeView
+from optlab.viz.graphs.view import NODE_HEIGHT, ROUND_ENDS, TEXT, EdgeView, GraphView, NodeView
 from optlab.viz.style import theme
 from optlab.viz.style.theme import Area as Fill
 
@@ -22,7 +22,7 @@ Drawn = Line | Region | Text
 
 _CORNER = 8.0
 _PIECES, _WIDE = (8, 16), 60.0  # of a turn of an edge, and of one that is wider than this
-_TITLE_LETTER, _LETTER = 7.1, 5.9  # widths in pixels
+_TITLE_LETTER, _LETTER = 7.1, 7.0  # widths in pixels
 _LINES = (-15.0, 1.0, 16.0)  # heights of title, value and gradient, from the middle of a node
 _MIDDLE = 7.0  # title and value alone are so much lower
 
@@ -206,7 +206,7 @@ def _ends(node: NodeView) -> float:
 
 
 def _text(
-    node: NodeView, down: float, text: str, color: str, size: float = theme.FONT_SMALL, *,
+    node: NodeView, down: float, text: str, color: str, size: float = TEXT, *,
     bold: bool = False,
 ) -> Drawn:  # fmt: skip
     return Text(node.x, node.y + down, text, _color(color), size, bold=bold, halo=False)

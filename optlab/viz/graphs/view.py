@@ -10,8 +10,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from optlab.viz.graphs.layering import Point
+from optlab.viz.style import theme
 
 NODE_HEIGHT = 56.0
+TEXT = theme.FONT_HEADING
+"""Size of all text in a node: a page may show it at nine tenths."""
 NARROWEST = 88.0
 ROUND_ENDS = 16.0
 """Pixels that the round ends of a leaf take from its upper and lower line of text."""

@@ -14,9 +14,9 @@ import { Widget } from "../../browser/static/widget.js";
 /** @typedef {{kind: string, title: string, line: string, what: string, facts: [string, string][], rules: RuleView[], turn: number | null, pieces: Piece[], width: number, x: number, y: number}} NodeView */
 
 const MARGIN = 14;
-const SMALLEST = 0.85; // below this scale text would be too small: the graph scrolls instead
+const SMALLEST = 0.9; // below this scale text would be too small: the graph scrolls instead
 const FEW = 30;
-const SMALLEST_WHOLE = 0.6; // for a small graph, seeing it as a whole matters more
+const ONE_COLUMN = 960; // pixels of the page below which the panel is under the graph
 
 /** The gradient at a node after a stage: the last of its pieces until then.
  * @param {NodeView} node
@@ -73,7 +73,7 @@ class GraphStepper extends Widget {
     this.sheet = make("div", { class: "sheet" }, this.canvas, ...this.nodes);
     this.scroller = make("div", { class: "scroller", tabindex: "0", role: "group", "aria-label": "the graph: left and right arrows step, up and down choose a node" }, this.sheet);
     this.panel = make("div", { class: "panel", tabindex: "0", role: "region", "aria-label": "the chosen node" });
-    this.hint = make("p", { class: "quiet hint", hidden: true, text: "The graph is larger than its frame: it starts at the end, where backward starts. Scroll inside it, or press the up and down arrow keys, to see the rest." });
+    this.hint = make("p", { class: "quiet hint", hidden: true });
     this.live = make("div", { class: "hidden", "aria-live": "polite" });
     this.legend = this.options.legend.map((/** @type {{text: string}} */ { text }) => makeEntry(text));
     this.root = make(
@@ -100,14 +100,17 @@ class GraphStepper extends Widget {
 
   /** @param {number} width */
   resized(width) {
-    this.root.classList.toggle("ol-narrow", width < 780);
+    this.root.classList.toggle("ol-narrow", width < ONE_COLUMN);
     const whole = this.view.width + 2 * MARGIN, tall = this.view.height + 2 * MARGIN;
     const room = this.scroller.clientWidth;
     const few = this.view.nodes.length < FEW;
     const high = parseFloat(getComputedStyle(this.scroller).maxHeight) - 2; // without its border
     const fitting = Math.min(1, room / whole, few && high > 0 ? high / tall : 1);
-    this.scale = Math.max(few ? SMALLEST_WHOLE : SMALLEST, fitting);
-    this.hint.hidden = whole * this.scale <= room + 1 && !(tall * this.scale > high + 1);
+    this.scale = Math.max(SMALLEST, fitting);
+    const wider = whole * this.scale > room + 1, higher = tall * this.scale > high + 1;
+    this.hint.hidden = !wider && !higher;
+    if (higher) put(this.hint, `The graph is larger than its frame: it starts at the end, where backward starts. Scroll inside it${wider ? ", down and sideways," : ""} or press the up and down arrow keys to see the rest.`);
+    else if (wider) put(this.hint, "The graph is wider than its frame. Scroll it sideways to see the rest.");
     Object.assign(this.sheet.style, { width: `${whole * this.scale}px`, height: `${tall * this.scale}px` });
     this.view.nodes.forEach((/** @type {NodeView} */ node, /** @type {number} */ i) => {
       const { height } = this.options, { scale } = this;
