@@ -104,13 +104,25 @@ def _panel(x: Axis, y: Axis, marks: list[Mark]) -> Panel:
 
 
 def _wrapped(pieces: Pieces, size: float, *, bold: bool = False) -> list[Pieces]:
-    """Break a text into lines, at spaces."""
+    """Break a text into as few lines as there may be, at spaces, none much shorter than others."""
+    room = WIDTH - 2 * _LEFT
+    found = _broken(pieces, size, room, bold=bold)
+    while room > 100:
+        room -= 10
+        narrower = _broken(pieces, size, room, bold=bold)
+        if len(narrower) > len(found):
+            break
+        found = narrower
+    return found
+
+
+def _broken(pieces: Pieces, size: float, room: float, *, bold: bool) -> list[Pieces]:
     lines: list[Pieces] = [[]]
     used = 0.0
     for text, who in pieces:
         for word in text.replace(" ", "\0 ").split("\0"):
             wide = width_of(word, size, bold=bold)
-            if used + wide > WIDTH - 2 * _LEFT and lines[-1]:
+            if used + wide > room and lines[-1]:
                 lines.append([])
                 word = word.lstrip()
                 used, wide = 0.0, width_of(word, size, bold=bold)

@@ -35,17 +35,11 @@ def placed(labels: Sequence[Text], curves: Sequence[Line], axis: Axis, width: fl
     width : float
         Of the chart, in pixels.
     """
-
-    def down(values: Sequence[float] | Floats) -> Floats:
-        with np.errstate(invalid="ignore"):
-            up = np.log10(values) if axis.scale == "log" else np.asarray(values)
-            found: Floats = CHART_HEIGHT * (axis.high - up) / (axis.high - axis.low)
-        return found
-
     here, share = width * labels[0].x, np.linspace(0, 1, int(width) // 4)
-    crossed = np.concatenate([np.interp(share, curve.x, down(curve.y)) for curve in curves])
+    at_share = [np.interp(share, curve.x, downward(curve.y, axis)) for curve in curves]
+    crossed = np.concatenate(at_share)
     curve = np.stack([np.tile(width * share - here, len(curves)), crossed])
-    heights = down([label.y for label in labels])
+    heights = downward([label.y for label in labels], axis)
     order = np.argsort(heights, kind="stable").tolist()
     rows = [_in_rows(labels[i], width) for i in order]
     # The best ways to place them, from the upper one down: each looks at all above it.
@@ -63,6 +57,14 @@ def placed(labels: Sequence[Text], curves: Sequence[Line], axis: Axis, width: fl
         shift = (_BESIDE if left > 0 else -_BESIDE, round(float(heights[i]) - top, 1))
         across: Literal["left", "right"] = "left" if left > 0 else "right"
         found.append(replace(label, across=across, up="top", shift=shift))
+    return found
+
+
+def downward(values: Sequence[float] | Floats, axis: Axis) -> Floats:
+    """Return how far below the upper end of the axis values lie, in pixels."""
+    with np.errstate(invalid="ignore"):
+        up = np.log10(values) if axis.scale == "log" else np.asarray(values)
+        found: Floats = CHART_HEIGHT * (axis.high - up) / (axis.high - axis.low)
     return found
 
 

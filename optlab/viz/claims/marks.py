@@ -25,11 +25,13 @@ from optlab.viz.backends.scene import (
     Rule,
     Text,
 )
-from optlab.viz.claims.labels import placed, with_room
+from optlab.viz.claims.labels import downward, placed, with_room
 from optlab.viz.claims.view import DENSE, MAP_HEIGHT, MAP_WIDTH, ClaimView
 from optlab.viz.style import theme
 
 Colors = Mapping[str, str]
+
+_MEET = 8  # pixels between points of curves, below which one lies on the other
 
 MAP_X, MAP_Y = Axis(0, MAP_WIDTH, shown=False), Axis(MAP_HEIGHT, 0, shown=False)
 CHART_X = HIDDEN
@@ -63,7 +65,10 @@ def map_marks(view: ClaimView, at: int, colors: Colors) -> list[Mark]:
         if outlines:
             around = np.concatenate([part for line in outlines for part in (line, gap)])
             marks.append(Region(around[:, 0], around[:, 1], band, edge, opacity=0.08))
-    for number, (points, dots) in enumerate(zip(one.paths, one.dots, strict=True)):
+    # A short path may lie on a longer one, which would hide it.
+    lengths = [float(np.hypot(*np.diff(points, axis=0).T).sum()) for points in one.paths]
+    for number in sorted(range(len(lengths)), key=lambda number: -lengths[number]):
+        points, dots = one.paths[number], one.dots[number]
         color, thin = colors[run_color(number)], len(points) > DENSE
         x, y = points.T
         if not thin:
@@ -116,10 +121,14 @@ def here_marks(view: ClaimView, at: int, colors: Colors) -> list[Mark]:
     """Return what the chart has at one position above that: a line, and points on the curves."""
     place = view.places[at]
     marks: list[Mark] = [Rule("x", place, Pen(colors["ink"], 1.4))]
+    heights = downward(view.drawn[:, at], chart_axis(view))
     for number, style in enumerate(view.styles):
         value = float(view.drawn[number, at])
         if np.isfinite(value):
-            marker = Marker(style.marker, 14, colors[run_color(number)], colors["paper"], 1.5)
+            near = np.abs(heights - heights[number]) < _MEET
+            under, over = near[number + 1 :].any(), near[:number].any()
+            size = theme.UNDER_SIZE if under else theme.OVER_SIZE if over else 14
+            marker = Marker(style.marker, size, colors[run_color(number)], colors["paper"], 1.5)
             marks.append(Points([place], [value], marker, clip=False))
     return marks
 

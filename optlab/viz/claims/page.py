@@ -98,7 +98,7 @@ def full_page(view: ClaimView) -> str:
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>'
         '\n<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<link rel="icon" href="data:,">\n'
-        "<style>body { margin: 0 auto; max-width: 760px; padding: 8px; }\n"
-        "@media (prefers-color-scheme: dark) { body { background: #161a20; } }</style>\n"
+        "<style>body { margin: 0 auto; max-width: 760px; padding: 8px; background: #eceef1; }\n"
+        "@media (prefers-color-scheme: dark) { body { background: #0d1014; } }</style>\n"
         f"</head>\n<body>\n{live_output(view)}\n</body>\n</html>\n"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -151,7 +151,7 @@ def claim_view(
     return ClaimView(
         sentence=_pieces(sentence, names),
         names=names,
-        styles=[styles[name] for name in names],
+        styles=_one_solid([styles[name] for name in names]),
         labels=labels,
         places=places,
         majors=majors,
@@ -171,6 +171,13 @@ def claim_view(
         setting=setting,
         note=note,
     )
+
+
+def _one_solid(styles: list[Style]) -> list[Style]:
+    """Let the first line be solid where none is: not every line needs dashes to be told apart."""
+    if all(style.dash for style in styles):
+        return [replace(styles[0], dash=()), *styles[1:]]
+    return styles
 
 
 def _pieces(sentence: str, names: list[str]) -> list[tuple[str, int | None]]:
