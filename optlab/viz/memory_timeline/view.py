@@ -149,7 +149,7 @@ def memory_view(trace: Any, width: int, height: int, of: str = "memory") -> Memo
         names=[names[role] for role in roles],
         note=_note(trace, len(chosen)),
         shares=[1.75, 1],
-        rooms=[26, 0],
+        rooms=[40, 0],  # for the name of a short last phase
         sample=layout.SQUARE_SAMPLE,
     )
     panel = page.panels[0]
