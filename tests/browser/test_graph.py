@@ -154,6 +154,29 @@ def test_the_saved_page_lives_without_a_kernel(chromium, tmp_path, width):
     page.close()
 
 
+def test_on_a_phone_text_is_large_enough_and_the_hint_says_where_the_rest_is(chromium, tmp_path):
+    import numpy as np
+
+    import optlab as ol
+
+    ol.seed(0)
+    net = ol.nn.Sequential(ol.nn.Linear(8, 6), ol.nn.Tanh(), ol.nn.Linear(6, 3))
+    loss = ol.nn.functional.cross_entropy(net(np.ones((10, 8), "float32")), np.arange(10) % 3)
+    path = ol.viz.graph(loss).save(tmp_path / "graph.html")
+    page = chromium.new_page(viewport={"width": 390, "height": 900})
+    page.goto(path.as_uri())
+    root = page.locator(".optlab-graph")
+    root.wait_for()
+    assert "Scroll it sideways" in root.locator(".ol-hint").inner_text()
+    smallest = """root => Math.min(...root.stepper.things.flat().flatMap(({ marks }) => marks)
+        .filter(({ kind }) => kind === "Text").map(({ size }) => size)) * root.stepper.scale"""
+    assert root.evaluate(smallest) > 11
+    page.set_viewport_size({"width": 828, "height": 900})
+    expect(root.locator(".ol-hint")).to_be_hidden()
+    assert root.evaluate(smallest) == 13
+    page.close()
+
+
 def test_a_large_graph_is_drawn_where_it_is_scrolled_to(chromium, tmp_path):
     import numpy as np
 
@@ -169,7 +192,7 @@ def test_a_large_graph_is_drawn_where_it_is_scrolled_to(chromium, tmp_path):
     root.wait_for()
     canvas, scroller = root.locator(".ol-sheet canvas"), root.locator(".ol-scroller")
     assert canvas.bounding_box()["height"] < 3 * scroller.bounding_box()["height"]
-    assert root.locator(".ol-hint").is_visible()
+    assert "up and down arrow keys" in root.locator(".ol-hint").inner_text()
     scroller.evaluate("box => { box.scrollTop = 0; }")
     page.wait_for_function("root => root.stepper.covered.top === 0", arg=root.element_handle())
     assert seen_at(root, "leaf") == PALETTE["light"]["leaf-tint"]

@@ -203,6 +203,45 @@ def test_a_value_that_is_next_to_nothing_does_not_flatten_the_others():
     assert line[:, 1].tolist() == [1.0, 0.01, pytest.approx(10 ** axis["low"]), 0.5]
 
 
+def test_no_path_and_no_point_hides_another(figure):
+    """A short path is drawn over a longer one, and of points that meet the lower is larger."""
+    for marks in stored(figure)["maps"]:
+        [plain], [heavy] = lines(marks, "run0"), lines(marks, "run1")
+        order = [m["pen"]["color"] for m in marks if m["kind"] == "Line"]
+        long = [np.hypot(*np.diff(path, axis=0).T).sum() for path in (plain, heavy)]
+        assert order.index("run0") != order.index("run1")
+        assert (order.index("run0") < order.index("run1")) == (long[0] >= long[1])
+    values = iter([1.0, 1.01, 1.0, 10.0, 100.0, 1.0, 100.0, 99.0])
+    met = made("They meet.", holds=lambda v: True, measure=lambda comparison, name: next(values))
+    sizes = [
+        [m["marker"]["size"] for m in marks if m["kind"] == "Points"]
+        for marks in stored(met)["here"]
+    ]
+    assert sizes == [[theme.UNDER_SIZE, theme.OVER_SIZE], [14, 14], [14, 14],
+                     [theme.UNDER_SIZE, theme.OVER_SIZE]]  # fmt: skip
+
+
+def test_a_line_is_solid_whatever_the_methods(figure):
+    assert [bool(style.dash) for style in figure.view.styles] == [False, True]
+    methods = {"plain": ol.optimizer.SGD(0.01), "Adam": ol.optimizer.Adam(0.01)}
+    with_adam = made(
+        "Adam is as ever.", holds=lambda values: True,
+        race=lambda c: ol.compare(ol.problems.quadratic(c), methods, steps=5),
+    )  # fmt: skip
+    assert [bool(style.dash) for style in with_adam.view.styles] == [True, False]
+
+
+def test_no_line_of_a_sentence_is_much_shorter_than_the_others():
+    sentence = "Here the one with *heavy* steps goes several times as far as the one that is plain."
+    texts = [m for m in claim_scene(made(sentence).view).panels[-1].marks if m.size == 21]
+    ends = {}
+    for mark in texts:
+        wide = mark.x + width_of(mark.text, 21, bold=True)
+        ends[mark.y] = max(wide, ends.get(mark.y, 0.0))
+    assert len(ends) == 2
+    assert min(ends.values()) > 0.7 * max(ends.values())
+
+
 def test_a_claim_that_does_not_hold_is_not_drawn():
     with pytest.raises(ValueError, match="the claim does not hold of its data") as e:
         made(holds=lambda values: bool((values["heavy"] > values["plain"]).all()))

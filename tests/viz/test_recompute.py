@@ -241,6 +241,11 @@ def test_the_explorer_shows_one_run_after_the_other(study, tmp_path):
         areas = [mark for mark in run["panel"]["marks"] if mark["kind"] == "Area"]
         assert max(areas[-1]["high"]) < run["panel"]["y"]["high"]
         assert run["point"]["y"] == pytest.approx([row.peak / 2**20])
+    assert [run["name"] for run in runs if run["front"]] == [
+        row.name for row in study if row in study.front()
+    ]
+    assert explorer.view["headline"] == study.headline()
+    assert explorer.view["about"] == "A step of 9 layers, run in 5 ways"
     data = explorer._repr_mimebundle_()
     assert set(data) == {"text/html", "text/plain"}
     page = explorer.to_html(tmp_path / "study.html").read_text()
