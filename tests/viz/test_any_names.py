@@ -233,3 +233,13 @@ class TestExplorers:
         explorer._on_message(explorer, {"state": state, "action": "steps", "value": 5}, [])
         assert said in explorer.answer["error"]
         assert explorer.now == before
+
+
+def test_letters_that_the_font_of_the_theme_lacks_are_no_boxes():
+    from matplotlib.font_manager import get_font
+
+    from optlab.viz.backends.matplotlib.image import font
+
+    for text in ("loss", "λ₂ ≤ 2/η", "∇f", "β₁\nβ₂"):
+        letters = get_font(font(12, "bold", text=text).get_file()).get_charmap()
+        assert {ord(letter) for letter in text if letter != "\n"} <= set(letters)

@@ -95,7 +95,7 @@ def _write(
     """Write at the middle of a line, in pixels from the upper left corner of the page."""
     return figure.text(
         x / page.width, 1 - y / page.height, encodable(text), color=color or theme.INK,
-        fontproperties=font(size, weight), va="center_baseline", parse_math=False,
+        fontproperties=font(size, weight, text=text), va="center_baseline", parse_math=False,
     )  # fmt: skip
 
 
@@ -211,7 +211,7 @@ def _annotate(
     """Write a text beside a point of the axes; the shift is in pixels."""
     return axes.annotate(
         encodable(text), point, (shift[0] * PIXEL, shift[1] * PIXEL), textcoords="offset points",
-        fontproperties=font(size, weight), parse_math=False, annotation_clip=False,
+        fontproperties=font(size, weight, text=text), parse_math=False, annotation_clip=False,
         **{"va": "center_baseline", "color": theme.INK} | options,
     )  # fmt: skip
 

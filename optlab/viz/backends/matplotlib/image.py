@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties, findfont, fontManager
+from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
 from matplotlib.patheffects import withStroke
 from matplotlib.textpath import text_to_path
 from numpy.typing import NDArray
@@ -53,10 +53,21 @@ def _font_file(family: str, weight: str) -> str:
     return findfont(FontProperties(family=family, weight=weight))
 
 
-def font(size: float, weight: str = "normal", family: str = "") -> FontProperties:
-    """Return a font, by default that of the theme; sizes in pixels."""
+@cache
+def _letters(file: str) -> frozenset[int]:
+    return frozenset(get_font(file).get_charmap())
+
+
+def font(size: float, weight: str = "normal", family: str = "", text: str = "") -> FontProperties:
+    """Return a font, by default that of the theme; sizes in pixels.
+
+    A text with letters that this one lacks, such as the index of λ₂, is in matplotlib's own font.
+    """
     family = family or _family()
     file = _font_file(family, weight)
+    if not text.isascii() and not _letters(file).issuperset(map(ord, text.replace("\n", ""))):
+        family = theme.FONT_FAMILIES[-1]
+        file = _font_file(family, weight)
     return FontProperties(family=family, size=size * PIXEL, weight=weight, fname=file)
 
 
@@ -69,7 +80,7 @@ def width_of(text: str, size: float, *, bold: bool = False) -> float:
     >>> width_of("ab ", 12) > width_of("ab", 12) > 0
     True
     """
-    kind = font(size, "bold" if bold else "normal")
+    kind = font(size, "bold" if bold else "normal", text=text)
     # Between two strokes: the width with the spaces at both ends.
     wide, without = (
         text_to_path.get_text_width_height_descent(encodable(one), kind, ismath=False)[0]
