@@ -5,6 +5,8 @@ import pytest
 from playwright.sync_api import expect
 
 import optlab as ol
+from optlab.viz.backends.scene import Text
+from optlab.viz.explorer.apart_image import apart_scene
 from optlab.viz.explorer.state import optimizer_classes, usual_template
 from tests.browser.test_explorer import STATE, Page, explorer, inked, ready
 
@@ -133,6 +135,26 @@ def test_bars_and_arrows_agree(opened, name):
             for pixels, part in zip(bars[label], arrow, strict=True):
                 if abs(pixels) > 1:
                     assert np.sign(pixels) == np.sign(part), (label, step)
+
+
+def test_a_divisor_that_has_outgrown_the_others_has_a_scale_of_its_own(opened):
+    made = ol.explore().change(selected="Adam", view="apart")
+    page = opened(made)
+    for step, alone in ((5, False), (60, True)):
+        show(page, "Adam", step)
+        scale = page.root.locator('[data-line="scale"]')
+        assert scale.get_by_text("own scale").count() == alone
+        widths = page.root.evaluate(
+            """root => Object.fromEntries(["−gradient", "scale"].map((label) => [label, Math.max(
+              ...Array.from(root.querySelectorAll(`[data-line="${label}"] .ol-bars`), (bars) =>
+                bars.lastElementChild.firstElementChild.offsetWidth / bars.offsetWidth))]))"""
+        )
+        assert min(widths.values()) > 0.15
+        assert widths["scale"] > 0.49
+        model = made.change(step=step).model
+        lines = apart_scene(model, 900, 400).panels[-1].marks
+        said = " ".join(mark.text for mark in lines if isinstance(mark, Text))
+        assert ("bars have their own scale" in said) == alone
 
 
 def test_parts_lead_head_to_tail_to_the_arrow(opened):

@@ -8,6 +8,8 @@ import { linesOf, readersOf, tipsOf } from "./formulas.js";
 
 /** How lines that are higher than their room are drawn closer, one after the other. */
 const CLOSENESS = ["close", "short", "bare"];
+/** A divisor so many times as long as all that shares its scale would leave hairlines of them. */
+const OUTGROWN = 6;
 /** Colors nearer than this, in RGB, cannot be told apart on a thin arrow. */
 const ALIKE = 60;
 
@@ -120,9 +122,9 @@ export class TakeApart extends ArrowPicture {
       return;
     }
     const { lines, readers, tips } = found;
-    const largest = this.largest(lines, readers);
+    const { scales, largest } = this.scales(lines, readers);
     const inUnits = lines.some(({ row }) => row.bars === "update") ? "update in map units" : "";
-    const rows = [make("div", { class: "apart-head", role: "row" }, make("span", { role: "columnheader", class: "apart-units", text: inUnits, title: inUnits && "The bars of the update are in units of the map; the others share a scale of their own." }), ...explorer.axes.map((/** @type {string} */ axis) => make("span", { role: "columnheader", text: `along ${axis}` })))];
+    const rows = [make("div", { class: "apart-head", role: "row" }, make("span", { role: "columnheader", class: "apart-units", text: inUnits, title: inUnits && "The bars of the update are in units of the map; the others share a scale, but for those whose own is named." }), ...explorer.axes.map((/** @type {string} */ axis) => make("span", { role: "columnheader", text: `along ${axis}` })))];
     for (const line of lines) {
       const { row } = line;
       if (row.role === "position" && rows.length > 1) {
@@ -138,7 +140,7 @@ export class TakeApart extends ArrowPicture {
         name.append(make("div", { class: "apart-note" }, ...note));
         name.title = name.lastElementChild.textContent;
       }
-      const cells = line.cells.map((/** @type {any[]} */ pieces, /** @type {number} */ c) => make("div", { class: `apart-cell${row.bars ? "" : " bare"}`, role: "cell" }, make("div", { class: "formula" }, ...this.written(pieces, row)), row.bars ? this.bars(row, readers[c], row.bars === "own" ? largest[line.label] : largest[row.bars]) : null));
+      const cells = line.cells.map((/** @type {any[]} */ pieces, /** @type {number} */ c) => make("div", { class: `apart-cell${row.bars ? "" : " bare"}`, role: "cell" }, make("div", { class: "formula" }, ...this.written(pieces, row)), row.bars ? this.bars(row, readers[c], largest[scales[line.label]], !c && row.bars === "alike" && scales[line.label] === line.label ? "own scale" : "") : null));
       rows.push(make("div", {
         class: "apart-line", "data-line": line.label, "data-role": row.role, role: "row", tabindex: row.arrow ? "0" : false,
         on: { pointerenter: () => this.hover(line.label), pointerleave: () => this.hover(""), focus: () => this.hover(line.label), blur: () => this.hover("") },
@@ -165,22 +167,22 @@ export class TakeApart extends ArrowPicture {
     return [...this.element.querySelectorAll("[data-line]")].find((one) => one.dataset.line === label);
   }
 
-  /** The ends of each scale of bars: what its longest bar, or sum of parts, is.
+  /** The scale of each line's bars, and what the longest bar, or sum of parts, of each scale is. Bars in units
+   * of the gradient share one, unless a divisor has outgrown the others.
    * @param {any[]} lines
-   * @param {((name: string) => number)[]} readers */
-  largest(lines, readers) {
-    /** @type {Record<string, number>} */
-    const found = {};
-    for (const { row, label } of lines) {
-      if (!row.bars) continue;
-      const scale = row.bars === "own" ? label : row.bars;
-      for (const read of readers) {
-        let sum = 0;
-        const ends = [read(row.result), ...partsOf(row).map((/** @type {string[]} */ [name]) => (sum += read(name)))];
-        for (const end of ends) if (Number.isFinite(end)) found[scale] = Math.max(found[scale] || 0, Math.abs(end));
-      }
-    }
-    return found;
+   * @param {((name: string) => number)[]} readers
+   * @returns {{scales: Record<string, string>, largest: Record<string, number>}} by the line's label, by the scale */
+  scales(lines, readers) {
+    const drawn = lines.filter(({ row }) => row.bars);
+    const longest = (/** @type {any[]} */ some) => Math.max(0, ...some.flatMap(({ row }) => readers.flatMap((read) => {
+      let sum = 0;
+      return [read(row.result), ...partsOf(row).map(([name]) => (sum += read(name)))].filter(Number.isFinite).map(Math.abs);
+    })));
+    const shared = longest(drawn.filter(({ row }) => row.bars === "alike" && row.role !== "scale"));
+    const alone = (/** @type {any} */ line) => line.row.bars === "own" || (line.row.bars === "alike" && line.row.role === "scale" && longest([line]) > OUTGROWN * shared);
+    const scales = Object.fromEntries(drawn.map((line) => [line.label, alone(line) ? line.label : line.row.bars]));
+    const largest = Object.fromEntries(Object.values(scales).map((scale) => [scale, longest(drawn.filter(({ label }) => scales[label] === scale))]));
+    return { scales, largest };
   }
 
   mark() {
@@ -228,8 +230,9 @@ export class TakeApart extends ArrowPicture {
   /** The bar of a line, below those of its parts head to tail.
    * @param {any} row
    * @param {(name: string) => number} read
-   * @param {number} largest */
-  bars(row, read, largest) {
+   * @param {number} largest
+   * @param {string} said of its scale, beside a bar of a number above zero */
+  bars(row, read, largest, said) {
     const bar = (/** @type {number} */ from, /** @type {number} */ to, /** @type {string} */ role, /** @type {string} */ kind) => {
       const share = (/** @type {number} */ value) => (Number.isFinite(value) && largest ? Math.max(-1, Math.min(1, value / largest)) : 0);
       const [a, b] = [share(from), share(to)].sort((x, y) => x - y);
@@ -239,6 +242,6 @@ export class TakeApart extends ArrowPicture {
     };
     let sum = 0;
     const parts = partsOf(row).map((/** @type {string[]} */ [name, role]) => bar(sum, (sum += read(name)), role, "part"));
-    return make("div", { class: "bars", "aria-hidden": "true" }, ...parts, bar(0, read(row.result), row.role, row.role === "scale" ? "outline" : "whole"));
+    return make("div", { class: "bars", "aria-hidden": "true" }, said ? make("span", { class: "own-scale", text: said }) : null, ...parts, bar(0, read(row.result), row.role, row.role === "scale" ? "outline" : "whole"));
   }
 }
