@@ -5,7 +5,7 @@ import pytest
 from playwright.sync_api import expect
 
 import optlab as ol
-from optlab.viz.backends.scene import Text
+from optlab.viz.backends.scene import Contour, Text
 from optlab.viz.explorer.apart_image import apart_scene
 from optlab.viz.explorer.state import optimizer_classes, usual_template
 from tests.browser.test_explorer import STATE, Page, explorer, inked, ready
@@ -155,6 +155,26 @@ def test_a_divisor_that_has_outgrown_the_others_has_a_scale_of_its_own(opened):
         lines = apart_scene(model, 900, 400).panels[-1].marks
         said = " ".join(mark.text for mark in lines if isinstance(mark, Text))
         assert ("bars have their own scale" in said) == alone
+
+
+def test_contour_lines_cross_the_picture_of_every_step(opened):
+    made = ol.explore().change(view="apart")
+    page = opened(made)
+    for name, step in (("Adam", 5), ("Adam", 60), ("Momentum", 5), ("Momentum", 300)):
+        show(page, name, step)
+        levels, ends = page.root.evaluate(
+            """root => {
+              const { levels, values } = root.explorer.map.field;
+              const sorted = [...values].sort((a, b) => a - b);
+              const share = (part) => sorted[Math.floor(part * (sorted.length - 1))];
+              return [levels.map(({ loss }) => loss), [share(0.1), share(0.9)]];
+            }"""
+        )
+        assert sum(ends[0] < level < ends[1] for level in levels) >= 4
+        picture = apart_scene(made.change(selected=name, step=step).model, 900, 400).panels[0]
+        [ground] = [mark for mark in picture.marks if isinstance(mark, Contour)]
+        ends = np.quantile(ground.height, [0.1, 0.9])
+        assert ((ground.levels > ends[0]) & (ground.levels < ends[1])).sum() >= 4
 
 
 def test_parts_lead_head_to_tail_to_the_arrow(opened):

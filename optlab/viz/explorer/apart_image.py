@@ -38,7 +38,7 @@ _TEXT, _NAME, _SMALL = 14.0, 16.0, 13.0
 _MARGIN, _TOP = 24.0, 64.0
 _REACH = 0.34  # of the map: the longest arrow in units of the gradient
 _OUTGROWN = 6  # a divisor so many times as long as all that shares its scale
-_GRID = 90
+_GRID, _LEAST_LEVELS = 90, 4
 
 Place = tuple[float, float]
 """A place in pixels from the upper left corner of the panel."""
@@ -393,8 +393,14 @@ def _ground(step: _Step, view: _View) -> list[Mark]:
     with np.errstate(all="ignore"):
         values = np.asarray(surface.values(*np.meshgrid(x, y)))
         heights, levels, _ = log_levels(values, surface.minimum_value)
-    if not np.isfinite(heights).any():
+    finite = values[np.isfinite(values)]
+    if not len(finite):
         return []
+    seen = np.quantile(heights[np.isfinite(heights)], [0.1, 0.9])
+    few = ((levels > seen[0]) & (levels < seen[1])).sum() < _LEAST_LEVELS
+    if few and np.ptp(finite) > 1e-11 * np.abs(finite).max():
+        # Where the surface hardly curves evenly spaced losses have evenly spaced lines.
+        heights, levels = values, np.linspace(finite.min(), finite.max(), 12)[1:-1]
     colors = theme.surface_colors(len(levels) + 1)
     return [
         Contour(x, y, heights, levels, colors, Pen(step.palette["contour"], theme.CONTOUR_WIDTH))
