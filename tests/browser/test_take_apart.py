@@ -154,7 +154,30 @@ def test_a_divisor_that_has_outgrown_the_others_has_a_scale_of_its_own(opened):
         model = made.change(step=step).model
         lines = apart_scene(model, 900, 400).panels[-1].marks
         said = " ".join(mark.text for mark in lines if isinstance(mark, Text))
-        assert ("bars have their own scale" in said) == alone
+        assert said.count("bars have their own scale") == alone
+
+
+def test_no_arrow_lies_under_a_longer_one_and_lines_to_names_are_quiet(opened):
+    page = opened(ol.explore().change(selected="Adam"), width=702)
+    for step in (5, 20, 60):
+        show(page, "Adam", step)
+        arrows, leaders, quiet = page.root.evaluate(
+            """root => {
+              const { map, apart, palette, selected } = root.explorer, { run } = selected;
+              const [from, to] = [1, 0].map((k) => map.place(run, run.path, apart.step - k));
+              const labels = map.labelsOver(map.groundLabels, map.top.getContext("2d"));
+              const marks = apart.planeMarks(labels, map, from, to, 15);
+              const whole = apart.arrows(map, from).filter(({ small }) => !small);
+              const drawn = marks.filter(({ kind, pen }) => kind === "Arrow"
+                && whole.some(({ thick, color }) => pen.width === thick && pen.color === color));
+              const leaders = marks.filter(({ kind, pen }) => kind === "Line" && pen.width < 2);
+              return [drawn.map(({ x0, y0, x1, y1 }) => Math.hypot(x1 - x0, y1 - y0)),
+                leaders.map(({ pen }) => [pen.color, pen.width]), palette.quiet];
+            }"""
+        )
+        assert len(arrows) == 3
+        assert arrows == sorted(arrows, reverse=True)
+        assert all(look == [quiet, 1] for look in leaders)
 
 
 def test_contour_lines_cross_the_picture_of_every_step(opened):

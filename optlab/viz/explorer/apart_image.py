@@ -136,7 +136,7 @@ def _note_of(step: _Step, row: Row, said: bool) -> str:
     note = "".join(
         f"^{one.text}" if one.raised else one.text for one in pieces_of(row.note, step.read[0])
     )
-    scale = "bars have their own scale" if step.scales.get(row.label) == row.label else ""
+    scale = "bars have their own scale" if step.scales.get(row.label, "") != row.bars else ""
     if row.bars == "update" and not said:
         scale = "bars in units of the map"
     return "; ".join(part for part in (note, scale) if part)
@@ -460,18 +460,21 @@ def _arrows(
     jumps = [row for row in step.rows if row.role == "wrapper" and row.arrow]
     fast = arrows[-1][3] if arrows else np.array(at)
     arrows += [(row, "", fast, np.array([to[0], fast[1] if flat else to[1]])) for row in jumps]
-    marks: list[Line | Arrow] = []
+    marks: list[tuple[float, Line | Arrow]] = []
     for row, role, start, end in arrows:
         if not (np.isfinite(start).all() and np.isfinite(end).all()):
             continue
         color = step.color(role or row.role)
         wide = 5.5 if row.role == "update" and not role else 2.2 if role else 3.0
-        if np.hypot(*(end - start)) <= 2:
+        length = float(np.hypot(*(end - start)))
+        if length <= 2:
             continue
+        drawn_as: Line | Arrow
         if role in ("kept", "kept step", "kept mean"):
-            marks.append(view.line([start, end], Pen(color, wide, (2.5, 4.5))))
+            drawn_as = view.line([start, end], Pen(color, wide, (2.5, 4.5)))
         else:
-            marks.append(Arrow(*view.point(start), *view.point(end), Pen(color, wide)))
+            drawn_as = Arrow(*view.point(start), *view.point(end), Pen(color, wide))
+        marks.append((math.inf if role else length, drawn_as))
     boxes: list[tuple[float, float, float, float]] = []
     labels: list[Mark] = []
     shafts = np.concatenate([np.linspace(start, end, 12) for *_, start, end in arrows])
@@ -485,8 +488,9 @@ def _arrows(
         labels.append(
             _write(*view.point((x, y)), row.label, 15, color, bold=True, across="center", halo=True)
         )
-    marks.sort(key=lambda mark: mark.pen.width)  # the update lies on what it is made of
-    return [*marks], labels
+    # Parts below all, and of the others the shorter on the longer, which would hide it.
+    marks.sort(key=lambda mark: -mark[0])
+    return [mark for _, mark in marks], labels
 
 
 def _free_place(
