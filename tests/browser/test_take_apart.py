@@ -314,6 +314,22 @@ def test_the_bottom_bar_has_one_place_in_both_modes_and_for_every_optimizer(open
     assert max(tops) - min(tops) <= 1
 
 
+@pytest.mark.parametrize("width", [1390, 1304, 938])
+def test_few_lines_fill_their_room_and_many_are_not_cut(opened, width):
+    given = {"SGD": O.SGD(0.0005), "AdamW": O.AdamW(0.1, weight_decay=0.1)}
+    page = opened(ol.explore("rosenbrock", given, steps=60), width=width)
+    for name in given:
+        show(page, name, 5)
+        room, last = (
+            page.root.locator(which).last.bounding_box()
+            for which in (".ol-apart", ".ol-apart .ol-position, .ol-apart-tip")
+        )
+        assert last["y"] + last["height"] <= room["y"] + room["height"] + 1
+    show(page, "SGD", 5)
+    lines = page.root.locator(".ol-apart-line").last.bounding_box()
+    assert abs(lines["y"] + lines["height"] - room["y"] - room["height"]) < 2
+
+
 @pytest.mark.parametrize("size", [1.0, 1.6])
 @pytest.mark.parametrize("width", [1190, 938, 852, 664, 414])
 def test_text_is_whole_and_large_enough(opened, width, size):

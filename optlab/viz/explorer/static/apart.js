@@ -7,7 +7,9 @@ import { angleBetween, valuesOf } from "./engine.js";
 import { linesOf, readersOf, tipsOf } from "./formulas.js";
 
 /** How lines that are higher than their room are drawn closer, one after the other. */
-const CLOSENESS = ["close", "short", "bare"];
+const CLOSENESS = ["close", "short", "scrolled", "bare", "tight"];
+/** So few lines have the whole height, with thicker bars. */
+const FEW_LINES = 3;
 /** A divisor so many times as long as all that shares its scale would leave hairlines of them. */
 const OUTGROWN = 6;
 /** Colors nearer than this, in RGB, cannot be told apart on a thin arrow. */
@@ -37,7 +39,7 @@ export class TakeApart extends ArrowPicture {
 
   /** Lines that are higher than their room get closer, then the longest notes are cut, which a pointer still
    * reads. Then the sentences about the step are scrolled to, and where the lines need it, the bars of parts
-   * go. What was needed once stays, so that nothing jumps while the steps go by. */
+   * go, and notes have one line. What was needed once stays, so that nothing jumps while the steps go by. */
   fit() {
     const { element, room, explorer } = this;
     const place = `${room}|${element.clientWidth}|${explorer.state.text_size}|${explorer.selected?.entry.name}`;
@@ -45,7 +47,7 @@ export class TakeApart extends ArrowPicture {
     this.place = place;
     for (;;) {
       CLOSENESS.forEach((name, i) => element.classList.toggle(`ol-lines-${name}`, i < this.level));
-      const tip = this.level > 1 && element.querySelector(".ol-apart-tip");
+      const tip = this.level > 2 && element.querySelector(".ol-apart-tip");
       const needed = element.scrollHeight - (tip ? tip.offsetHeight + 2 : 0);
       if (!room || this.level >= CLOSENESS.length || needed <= room + 1) return;
       this.level++;
@@ -157,6 +159,7 @@ export class TakeApart extends ArrowPicture {
     const focused = this.element.contains(this.explorer.focused) ? this.hovered : "";
     this.element.style.setProperty("--axes", String(explorer.axes.length));
     this.element.replaceChildren(...rows);
+    this.element.classList.toggle("ol-lines-few", rows.length - Number(tips.length > 0) <= FEW_LINES + 1);
     if (focused) this.lineElement(focused)?.focus();
     this.fit();
     this.mark();
