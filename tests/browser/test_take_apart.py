@@ -245,7 +245,8 @@ def test_a_click_on_a_row_chooses_the_optimizer(opened):
 
 
 def test_numbers_have_the_colors_of_their_arrows(opened):
-    """Also where an optimizer's own color is that of a role, as Momentum's."""
+    """A part has one color for all optimizers, and none of theirs."""
+    parts = {}
     page = opened(ol.explore(own, ["Momentum", "Adam", "SGD", "AdamW"], steps=24).change(step=6))
     for name in ("Momentum", "Adam", "SGD", "AdamW"):
         show(page, name, 6)
@@ -254,6 +255,9 @@ def test_numbers_have_the_colors_of_their_arrows(opened):
               (line) => [line.dataset.line, getComputedStyle(line.querySelector("b")).color]))"""
         )
         assert len(set(colors.values())) >= min(len(colors), 4) - (name == "AdamW"), colors
+        for part in colors.keys() & {"momentum", "scale", "weight decay"}:
+            assert parts.setdefault(part, colors[part]) == colors[part]
+            assert colors[part] != colors["update"]
         result = page.root.locator('[data-line="update"] .ol-formula b').first
         shown = result.evaluate("b => getComputedStyle(b).color")
         assert shown == colors["update"]

@@ -12,15 +12,6 @@ const CLOSENESS = ["close", "short", "scrolled", "bare", "tight"];
 const FEW_LINES = 3;
 /** A divisor so many times as long as all that shares its scale would leave hairlines of them. */
 const OUTGROWN = 6;
-/** Colors nearer than this, in RGB, cannot be told apart on a thin arrow. */
-const ALIKE = 60;
-
-/** @param {string} a
- * @param {string} b */
-function near(a, b) {
-  const part = (/** @type {string} */ text, /** @type {number} */ i) => parseInt(text.slice(i, i + 2), 16);
-  return Math.hypot(...[1, 3, 5].map((i) => part(a, i) - part(b, i))) < ALIKE;
-}
 
 export class TakeApart extends ArrowPicture {
   /** @param {any} explorer */
@@ -54,16 +45,11 @@ export class TakeApart extends ArrowPicture {
     }
   }
 
-  /** The color of a role; one that the optimizer itself has is changed for another.
-   * @param {string} role */
+  /** @param {string} role */
   colorOf(role) {
     const { palette, selected, options } = this.explorer;
     const [name] = options.lines[role] || ["quiet"];
-    if (name === "own") return selected.color;
-    if (["ink", "quiet"].includes(name) || !near(palette[name], selected.color)) return palette[name];
-    const changed = ["memory", "scale", "decay", "wrapper"].filter((one) => near(palette[one], selected.color));
-    const free = palette.spare.filter((/** @type {string} */ one) => !near(one, selected.color));
-    return free[changed.indexOf(name) % free.length];
+    return name === "own" ? selected.color : palette[name];
   }
 
   /** @param {string} role */
