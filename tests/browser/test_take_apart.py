@@ -5,6 +5,8 @@ import pytest
 from playwright.sync_api import expect
 
 import optlab as ol
+from optlab.viz.backends.scene import Contour, Text
+from optlab.viz.explorer.apart_image import apart_scene
 from optlab.viz.explorer.state import optimizer_classes, usual_template
 from tests.browser.test_explorer import STATE, Page, explorer, inked, ready
 
@@ -135,6 +137,69 @@ def test_bars_and_arrows_agree(opened, name):
                     assert np.sign(pixels) == np.sign(part), (label, step)
 
 
+def test_a_divisor_that_has_outgrown_the_others_has_a_scale_of_its_own(opened):
+    made = ol.explore().change(selected="Adam", view="apart")
+    page = opened(made)
+    for step, alone in ((5, False), (60, True)):
+        show(page, "Adam", step)
+        scale = page.root.locator('[data-line="scale"]')
+        assert scale.get_by_text("own scale").count() == alone
+        widths = page.root.evaluate(
+            """root => Object.fromEntries(["−gradient", "scale"].map((label) => [label, Math.max(
+              ...Array.from(root.querySelectorAll(`[data-line="${label}"] .ol-bars`), (bars) =>
+                bars.lastElementChild.firstElementChild.offsetWidth / bars.offsetWidth))]))"""
+        )
+        assert min(widths.values()) > 0.15
+        assert widths["scale"] > 0.49
+        model = made.change(step=step).model
+        lines = apart_scene(model, 900, 400).panels[-1].marks
+        said = " ".join(mark.text for mark in lines if isinstance(mark, Text))
+        assert said.count("bars have their own scale") == alone
+
+
+def test_no_arrow_lies_under_a_longer_one_and_lines_to_names_are_quiet(opened):
+    page = opened(ol.explore().change(selected="Adam"), width=702)
+    for step in (5, 20, 60):
+        show(page, "Adam", step)
+        arrows, leaders, quiet = page.root.evaluate(
+            """root => {
+              const { map, apart, palette, selected } = root.explorer, { run } = selected;
+              const [from, to] = [1, 0].map((k) => map.place(run, run.path, apart.step - k));
+              const labels = map.labelsOver(map.groundLabels, map.top.getContext("2d"));
+              const marks = apart.planeMarks(labels, map, from, to, 15);
+              const whole = apart.arrows(map, from).filter(({ small }) => !small);
+              const drawn = marks.filter(({ kind, pen }) => kind === "Arrow"
+                && whole.some(({ thick, color }) => pen.width === thick && pen.color === color));
+              const leaders = marks.filter(({ kind, pen }) => kind === "Line" && pen.width < 2);
+              return [drawn.map(({ x0, y0, x1, y1 }) => Math.hypot(x1 - x0, y1 - y0)),
+                leaders.map(({ pen }) => [pen.color, pen.width]), palette.quiet];
+            }"""
+        )
+        assert len(arrows) == 3
+        assert arrows == sorted(arrows, reverse=True)
+        assert all(look == [quiet, 1] for look in leaders)
+
+
+def test_contour_lines_cross_the_picture_of_every_step(opened):
+    made = ol.explore().change(view="apart")
+    page = opened(made)
+    for name, step in (("Adam", 5), ("Adam", 60), ("Momentum", 5), ("Momentum", 300)):
+        show(page, name, step)
+        levels, ends = page.root.evaluate(
+            """root => {
+              const { levels, values } = root.explorer.map.field;
+              const sorted = [...values].sort((a, b) => a - b);
+              const share = (part) => sorted[Math.floor(part * (sorted.length - 1))];
+              return [levels.map(({ loss }) => loss), [share(0.1), share(0.9)]];
+            }"""
+        )
+        assert sum(ends[0] < level < ends[1] for level in levels) >= 4
+        picture = apart_scene(made.change(selected=name, step=step).model, 900, 400).panels[0]
+        [ground] = [mark for mark in picture.marks if isinstance(mark, Contour)]
+        ends = np.quantile(ground.height, [0.1, 0.9])
+        assert ((ground.levels > ends[0]) & (ground.levels < ends[1])).sum() >= 4
+
+
 def test_parts_lead_head_to_tail_to_the_arrow(opened):
     page = opened(ol.explore(own, ["Adam"], steps=24).change(step=6))
     ends = page.root.evaluate(
@@ -180,7 +245,8 @@ def test_a_click_on_a_row_chooses_the_optimizer(opened):
 
 
 def test_numbers_have_the_colors_of_their_arrows(opened):
-    """Also where an optimizer's own color is that of a role, as Momentum's."""
+    """A part has one color for all optimizers, and none of theirs."""
+    parts = {}
     page = opened(ol.explore(own, ["Momentum", "Adam", "SGD", "AdamW"], steps=24).change(step=6))
     for name in ("Momentum", "Adam", "SGD", "AdamW"):
         show(page, name, 6)
@@ -189,6 +255,9 @@ def test_numbers_have_the_colors_of_their_arrows(opened):
               (line) => [line.dataset.line, getComputedStyle(line.querySelector("b")).color]))"""
         )
         assert len(set(colors.values())) >= min(len(colors), 4) - (name == "AdamW"), colors
+        for part in colors.keys() & {"momentum", "scale", "weight decay"}:
+            assert parts.setdefault(part, colors[part]) == colors[part]
+            assert colors[part] != colors["update"]
         result = page.root.locator('[data-line="update"] .ol-formula b').first
         shown = result.evaluate("b => getComputedStyle(b).color")
         assert shown == colors["update"]
@@ -247,6 +316,22 @@ def test_the_bottom_bar_has_one_place_in_both_modes_and_for_every_optimizer(open
     ready(page.root)
     tops.add(page.root.locator(".ol-play").bounding_box()["y"])
     assert max(tops) - min(tops) <= 1
+
+
+@pytest.mark.parametrize("width", [1390, 1304, 938])
+def test_few_lines_fill_their_room_and_many_are_not_cut(opened, width):
+    given = {"SGD": O.SGD(0.0005), "AdamW": O.AdamW(0.1, weight_decay=0.1)}
+    page = opened(ol.explore("rosenbrock", given, steps=60), width=width)
+    for name in given:
+        show(page, name, 5)
+        room, last = (
+            page.root.locator(which).last.bounding_box()
+            for which in (".ol-apart", ".ol-apart .ol-position, .ol-apart-tip")
+        )
+        assert last["y"] + last["height"] <= room["y"] + room["height"] + 1
+    show(page, "SGD", 5)
+    lines = page.root.locator(".ol-apart-line").last.bounding_box()
+    assert abs(lines["y"] + lines["height"] - room["y"] - room["height"]) < 2
 
 
 @pytest.mark.parametrize("size", [1.0, 1.6])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -195,6 +196,32 @@ class TestStyles:
         for style in options["styles"]:
             for ground in ("mapLow", "mapHigh", "paper"):
                 assert theme.contrast(style[scheme], palette[ground]) >= 3
+
+    @pytest.mark.parametrize("scheme", ["light", "dark"])
+    def test_parts_of_a_step_have_hues_that_no_optimizer_has(self, scheme):
+        options = browser_options()
+        palette = options["palette"][scheme]
+        parts = {palette[name] for name in ("memory", "scale", "decay", "wrapper")}
+        assert len(parts) == 4
+        others = [palette["ink"], palette["quiet"], *(one[scheme] for one in options["styles"])]
+        for part in parts:
+            for ground in ("mapLow", "mapHigh", "paper"):
+                assert theme.contrast(part, palette[ground]) >= 3
+            assert theme.contrast(part, palette["paper"]) >= 4.5  # numbers are written in it
+            for other in {*others, *parts} - {part}:
+                rgb = [[int(one[at : at + 2], 16) for at in (1, 3, 5)] for one in (part, other)]
+                assert math.dist(*rgb) > 60, (part, other)
+
+    def test_adam_without_correction_looks_the_same_in_the_example_and_in_the_lecture(self):
+        [kind] = {kind for kind, _ in PRESETS["bias correction"].optimizers.values()} - {"Adam"}
+        lectures = Path(__file__).parents[2] / "notebooks" / "lectures"
+        [lecture] = lectures.glob("08-*.ipynb")
+        assert f"class {kind}(ol.optimizer.Adam)" in lecture.read_text(encoding="utf-8")
+        style = theme.assign_styles({"uncorrected": kind})["uncorrected"]
+        assert style == ol.explore().change(preset="bias correction").model.styles["uncorrected"]
+        assert style.color not in {
+            theme._style(theme._PLACES[k]).color for k in ("Adam", "Momentum")
+        }
 
     def test_examples_are_told_apart_by_the_color_blind(self):
         """Viewed as a deuteranope sees them, two paths differ in color, or in marker and dash."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -37,7 +37,8 @@ from optlab.viz.style.text import format_number
 _TEXT, _NAME, _SMALL = 14.0, 16.0, 13.0
 _MARGIN, _TOP = 24.0, 64.0
 _REACH = 0.34  # of the map: the longest arrow in units of the gradient
-_GRID = 90
+_OUTGROWN = 6  # a divisor so many times as long as all that shares its scale
+_GRID, _LEAST_LEVELS = 90, 4
 
 Place = tuple[float, float]
 """A place in pixels from the upper left corner of the panel."""
@@ -81,6 +82,7 @@ class _Step:
         values = [model.numbers(self.name, self.rate, self.number, c) for c in coordinates]
         self.read = readers(rule, values)
         self.rows = shown_rows(rule, self.read[0], self.read)
+        self.scales, self.largest = _scales(self.rows, self.read)
         _, self.tips = model.step_notes(self.name, self.number)
         assert self.runs.point is not None
         self.path = self.runs.point[self.rate]
@@ -134,7 +136,7 @@ def _note_of(step: _Step, row: Row, said: bool) -> str:
     note = "".join(
         f"^{one.text}" if one.raised else one.text for one in pieces_of(row.note, step.read[0])
     )
-    scale = {"own": "bars have their own scale"}.get(row.bars, "")
+    scale = "bars have their own scale" if step.scales.get(row.label, "") != row.bars else ""
     if row.bars == "update" and not said:
         scale = "bars in units of the map"
     return "; ".join(part for part in (note, scale) if part)
@@ -174,17 +176,36 @@ def _lines_height(step: _Step, left: int, width: int) -> int:
     return round(_TOP + lines + 18 * len(_tip_lines(step, left, width)) + 24)
 
 
-def _largest(step: _Step) -> dict[str, float]:
-    """Return the ends of each scale of bars."""
-    found: dict[str, float] = {}
-    for row in step.rows:
-        scale = row.label if row.bars == "own" else row.bars
-        for read in step.read:
-            ends = [read(row.result)] if row.bars else []
-            ends += list(np.cumsum([read(name) for name, _ in _parts(row)])) if row.bars else []
-            for end in filter(math.isfinite, ends):
-                found[scale] = max(found.get(scale, 0.0), abs(float(end)))
-    return found
+def _scales(
+    rows: Sequence[Row], readers: Sequence[Callable[[str], float]]
+) -> tuple[dict[str, str], dict[str, float]]:
+    """Return the scale of each line's bars, and what the longest bar of each scale is.
+
+    Bars in units of the gradient share one, unless a divisor has outgrown the others: they would be
+    hairlines.
+    """
+
+    def longest(some: Iterable[Row]) -> float:
+        found = 0.0
+        for row in some:
+            for read in readers:
+                ends = [read(row.result), *np.cumsum([read(name) for name, _ in _parts(row)])]
+                found = max([found, *(abs(float(end)) for end in ends if math.isfinite(end))])
+        return found
+
+    drawn = [row for row in rows if row.bars]
+    shared = longest(row for row in drawn if row.bars == "alike" and row.role != "scale")
+
+    def alone(row: Row) -> bool:
+        divisor = row.bars == "alike" and row.role == "scale"
+        return row.bars == "own" or (divisor and longest([row]) > _OUTGROWN * shared)
+
+    scales = {row.label: row.label if alone(row) else row.bars for row in drawn}
+    largest = {
+        scale: longest(row for row in drawn if scales[row.label] == scale)
+        for scale in set(scales.values())
+    }
+    return scales, largest
 
 
 def _line_marks(step: _Step, left: int, width: int) -> list[Mark]:
@@ -198,7 +219,7 @@ def _line_marks(step: _Step, left: int, width: int) -> list[Mark]:
     for axis, middle in zip(step.model.axes, middles, strict=True):
         text = f"along {axis}"
         marks.append(_write(middle, _TOP - 14, text, _TEXT, palette["quiet"], across="center"))
-    largest, y = _largest(step), _TOP
+    y = _TOP
     for row, note, position, tall in _plan(step, left, width):
         color = step.color(row.role)
         symbol = row.symbol.replace("^[", "^").replace("]", "")
@@ -217,8 +238,7 @@ def _line_marks(step: _Step, left: int, width: int) -> list[Mark]:
             pieces = pieces_of(row.template, read, axis, row)
             marks += _formula(step, row, pieces, middle, y + 17)
             if row.bars:
-                scale = row.label if row.bars == "own" else row.bars
-                most = largest.get(scale, 0.0)
+                most = step.largest[step.scales[row.label]]
                 marks += _bars(step, row, read, most, middle, y + 30, across)
             if position is not None:
                 pieces = pieces_of(position.template, read, axis, position)
@@ -373,8 +393,14 @@ def _ground(step: _Step, view: _View) -> list[Mark]:
     with np.errstate(all="ignore"):
         values = np.asarray(surface.values(*np.meshgrid(x, y)))
         heights, levels, _ = log_levels(values, surface.minimum_value)
-    if not np.isfinite(heights).any():
+    finite = values[np.isfinite(values)]
+    if not len(finite):
         return []
+    seen = np.quantile(heights[np.isfinite(heights)], [0.1, 0.9])
+    few = ((levels > seen[0]) & (levels < seen[1])).sum() < _LEAST_LEVELS
+    if few and np.ptp(finite) > 1e-11 * np.abs(finite).max():
+        # Where the surface hardly curves evenly spaced losses have evenly spaced lines.
+        heights, levels = values, np.linspace(finite.min(), finite.max(), 12)[1:-1]
     colors = theme.surface_colors(len(levels) + 1)
     return [
         Contour(x, y, heights, levels, colors, Pen(step.palette["contour"], theme.CONTOUR_WIDTH))
@@ -434,18 +460,21 @@ def _arrows(
     jumps = [row for row in step.rows if row.role == "wrapper" and row.arrow]
     fast = arrows[-1][3] if arrows else np.array(at)
     arrows += [(row, "", fast, np.array([to[0], fast[1] if flat else to[1]])) for row in jumps]
-    marks: list[Line | Arrow] = []
+    marks: list[tuple[float, Line | Arrow]] = []
     for row, role, start, end in arrows:
         if not (np.isfinite(start).all() and np.isfinite(end).all()):
             continue
         color = step.color(role or row.role)
         wide = 5.5 if row.role == "update" and not role else 2.2 if role else 3.0
-        if np.hypot(*(end - start)) <= 2:
+        length = float(np.hypot(*(end - start)))
+        if length <= 2:
             continue
+        drawn_as: Line | Arrow
         if role in ("kept", "kept step", "kept mean"):
-            marks.append(view.line([start, end], Pen(color, wide, (2.5, 4.5))))
+            drawn_as = view.line([start, end], Pen(color, wide, (2.5, 4.5)))
         else:
-            marks.append(Arrow(*view.point(start), *view.point(end), Pen(color, wide)))
+            drawn_as = Arrow(*view.point(start), *view.point(end), Pen(color, wide))
+        marks.append((math.inf if role else length, drawn_as))
     boxes: list[tuple[float, float, float, float]] = []
     labels: list[Mark] = []
     shafts = np.concatenate([np.linspace(start, end, 12) for *_, start, end in arrows])
@@ -459,8 +488,9 @@ def _arrows(
         labels.append(
             _write(*view.point((x, y)), row.label, 15, color, bold=True, across="center", halo=True)
         )
-    marks.sort(key=lambda mark: mark.pen.width)  # the update lies on what it is made of
-    return [*marks], labels
+    # Parts below all, and of the others the shorter on the longer, which would hide it.
+    marks.sort(key=lambda mark: -mark[0])
+    return [mark for _, mark in marks], labels
 
 
 def _free_place(

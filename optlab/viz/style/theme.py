@@ -189,7 +189,7 @@ _CLASSES = (
 # Variants and wrappers, with the number of their style: beside the optimizer that it varies, each
 # has another hue, dash and marker.
 _VARIANTS = {
-    "AdamWithoutCorrection": 25, "EMA": 26, "ModelAverage": 28, "LookAhead": 30, "Nesterov": 34,
+    "AdamWithoutCorrection": 29, "EMA": 26, "ModelAverage": 28, "LookAhead": 30, "Nesterov": 34,
     "AMSGrad": 35,
 }  # fmt: skip
 _PLACES = {name: place for place, name in enumerate(_CLASSES)} | _VARIANTS

@@ -66,7 +66,7 @@ export const ruleMark = (along, at, color, width = 1) => ({ kind: "Rule", along,
  * @param {string} color
  * @param {number} [opacity]
  * @returns {Mark[]} */
-export const leaderMarks = (leader, color, opacity = 1) => (leader ? [lineMark(leader.x, leader.y, { color, width: 1.2, opacity })] : []);
+export const leaderMarks = (leader, color, opacity = 1) => (leader ? [lineMark(leader.x, leader.y, { color, width: 1, opacity })] : []);
 
 /** Boxes of one fill.
  * @param {Numbers} x0

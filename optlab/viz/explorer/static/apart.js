@@ -7,16 +7,11 @@ import { angleBetween, valuesOf } from "./engine.js";
 import { linesOf, readersOf, tipsOf } from "./formulas.js";
 
 /** How lines that are higher than their room are drawn closer, one after the other. */
-const CLOSENESS = ["close", "short", "bare"];
-/** Colors nearer than this, in RGB, cannot be told apart on a thin arrow. */
-const ALIKE = 60;
-
-/** @param {string} a
- * @param {string} b */
-function near(a, b) {
-  const part = (/** @type {string} */ text, /** @type {number} */ i) => parseInt(text.slice(i, i + 2), 16);
-  return Math.hypot(...[1, 3, 5].map((i) => part(a, i) - part(b, i))) < ALIKE;
-}
+const CLOSENESS = ["close", "short", "scrolled", "bare", "tight"];
+/** So few lines have the whole height, with thicker bars. */
+const FEW_LINES = 3;
+/** A divisor so many times as long as all that shares its scale would leave hairlines of them. */
+const OUTGROWN = 6;
 
 export class TakeApart extends ArrowPicture {
   /** @param {any} explorer */
@@ -35,7 +30,7 @@ export class TakeApart extends ArrowPicture {
 
   /** Lines that are higher than their room get closer, then the longest notes are cut, which a pointer still
    * reads. Then the sentences about the step are scrolled to, and where the lines need it, the bars of parts
-   * go. What was needed once stays, so that nothing jumps while the steps go by. */
+   * go, and notes have one line. What was needed once stays, so that nothing jumps while the steps go by. */
   fit() {
     const { element, room, explorer } = this;
     const place = `${room}|${element.clientWidth}|${explorer.state.text_size}|${explorer.selected?.entry.name}`;
@@ -43,23 +38,18 @@ export class TakeApart extends ArrowPicture {
     this.place = place;
     for (;;) {
       CLOSENESS.forEach((name, i) => element.classList.toggle(`ol-lines-${name}`, i < this.level));
-      const tip = this.level > 1 && element.querySelector(".ol-apart-tip");
+      const tip = this.level > 2 && element.querySelector(".ol-apart-tip");
       const needed = element.scrollHeight - (tip ? tip.offsetHeight + 2 : 0);
       if (!room || this.level >= CLOSENESS.length || needed <= room + 1) return;
       this.level++;
     }
   }
 
-  /** The color of a role; one that the optimizer itself has is changed for another.
-   * @param {string} role */
+  /** @param {string} role */
   colorOf(role) {
     const { palette, selected, options } = this.explorer;
     const [name] = options.lines[role] || ["quiet"];
-    if (name === "own") return selected.color;
-    if (["ink", "quiet"].includes(name) || !near(palette[name], selected.color)) return palette[name];
-    const changed = ["memory", "scale", "decay", "wrapper"].filter((one) => near(palette[one], selected.color));
-    const free = palette.spare.filter((/** @type {string} */ one) => !near(one, selected.color));
-    return free[changed.indexOf(name) % free.length];
+    return name === "own" ? selected.color : palette[name];
   }
 
   /** @param {string} role */
@@ -120,9 +110,9 @@ export class TakeApart extends ArrowPicture {
       return;
     }
     const { lines, readers, tips } = found;
-    const largest = this.largest(lines, readers);
+    const { scales, largest } = this.scales(lines, readers);
     const inUnits = lines.some(({ row }) => row.bars === "update") ? "update in map units" : "";
-    const rows = [make("div", { class: "apart-head", role: "row" }, make("span", { role: "columnheader", class: "apart-units", text: inUnits, title: inUnits && "The bars of the update are in units of the map; the others share a scale of their own." }), ...explorer.axes.map((/** @type {string} */ axis) => make("span", { role: "columnheader", text: `along ${axis}` })))];
+    const rows = [make("div", { class: "apart-head", role: "row" }, make("span", { role: "columnheader", class: "apart-units", text: inUnits, title: inUnits && "The bars of the update are in units of the map; the others share a scale, but for those whose own is named." }), ...explorer.axes.map((/** @type {string} */ axis) => make("span", { role: "columnheader", text: `along ${axis}` })))];
     for (const line of lines) {
       const { row } = line;
       if (row.role === "position" && rows.length > 1) {
@@ -138,7 +128,7 @@ export class TakeApart extends ArrowPicture {
         name.append(make("div", { class: "apart-note" }, ...note));
         name.title = name.lastElementChild.textContent;
       }
-      const cells = line.cells.map((/** @type {any[]} */ pieces, /** @type {number} */ c) => make("div", { class: `apart-cell${row.bars ? "" : " bare"}`, role: "cell" }, make("div", { class: "formula" }, ...this.written(pieces, row)), row.bars ? this.bars(row, readers[c], row.bars === "own" ? largest[line.label] : largest[row.bars]) : null));
+      const cells = line.cells.map((/** @type {any[]} */ pieces, /** @type {number} */ c) => make("div", { class: `apart-cell${row.bars ? "" : " bare"}`, role: "cell" }, make("div", { class: "formula" }, ...this.written(pieces, row)), row.bars ? this.bars(row, readers[c], largest[scales[line.label]], !c && row.bars === "alike" && scales[line.label] === line.label ? "own scale" : "") : null));
       rows.push(make("div", {
         class: "apart-line", "data-line": line.label, "data-role": row.role, role: "row", tabindex: row.arrow ? "0" : false,
         on: { pointerenter: () => this.hover(line.label), pointerleave: () => this.hover(""), focus: () => this.hover(line.label), blur: () => this.hover("") },
@@ -155,6 +145,7 @@ export class TakeApart extends ArrowPicture {
     const focused = this.element.contains(this.explorer.focused) ? this.hovered : "";
     this.element.style.setProperty("--axes", String(explorer.axes.length));
     this.element.replaceChildren(...rows);
+    this.element.classList.toggle("ol-lines-few", rows.length - Number(tips.length > 0) <= FEW_LINES + 1);
     if (focused) this.lineElement(focused)?.focus();
     this.fit();
     this.mark();
@@ -165,22 +156,22 @@ export class TakeApart extends ArrowPicture {
     return [...this.element.querySelectorAll("[data-line]")].find((one) => one.dataset.line === label);
   }
 
-  /** The ends of each scale of bars: what its longest bar, or sum of parts, is.
+  /** The scale of each line's bars, and what the longest bar, or sum of parts, of each scale is. Bars in units
+   * of the gradient share one, unless a divisor has outgrown the others.
    * @param {any[]} lines
-   * @param {((name: string) => number)[]} readers */
-  largest(lines, readers) {
-    /** @type {Record<string, number>} */
-    const found = {};
-    for (const { row, label } of lines) {
-      if (!row.bars) continue;
-      const scale = row.bars === "own" ? label : row.bars;
-      for (const read of readers) {
-        let sum = 0;
-        const ends = [read(row.result), ...partsOf(row).map((/** @type {string[]} */ [name]) => (sum += read(name)))];
-        for (const end of ends) if (Number.isFinite(end)) found[scale] = Math.max(found[scale] || 0, Math.abs(end));
-      }
-    }
-    return found;
+   * @param {((name: string) => number)[]} readers
+   * @returns {{scales: Record<string, string>, largest: Record<string, number>}} by the line's label, by the scale */
+  scales(lines, readers) {
+    const drawn = lines.filter(({ row }) => row.bars);
+    const longest = (/** @type {any[]} */ some) => Math.max(0, ...some.flatMap(({ row }) => readers.flatMap((read) => {
+      let sum = 0;
+      return [read(row.result), ...partsOf(row).map(([name]) => (sum += read(name)))].filter(Number.isFinite).map(Math.abs);
+    })));
+    const shared = longest(drawn.filter(({ row }) => row.bars === "alike" && row.role !== "scale"));
+    const alone = (/** @type {any} */ line) => line.row.bars === "own" || (line.row.bars === "alike" && line.row.role === "scale" && longest([line]) > OUTGROWN * shared);
+    const scales = Object.fromEntries(drawn.map((line) => [line.label, alone(line) ? line.label : line.row.bars]));
+    const largest = Object.fromEntries(Object.values(scales).map((scale) => [scale, longest(drawn.filter(({ label }) => scales[label] === scale))]));
+    return { scales, largest };
   }
 
   mark() {
@@ -228,8 +219,9 @@ export class TakeApart extends ArrowPicture {
   /** The bar of a line, below those of its parts head to tail.
    * @param {any} row
    * @param {(name: string) => number} read
-   * @param {number} largest */
-  bars(row, read, largest) {
+   * @param {number} largest
+   * @param {string} said of its scale, beside a bar of a number above zero */
+  bars(row, read, largest, said) {
     const bar = (/** @type {number} */ from, /** @type {number} */ to, /** @type {string} */ role, /** @type {string} */ kind) => {
       const share = (/** @type {number} */ value) => (Number.isFinite(value) && largest ? Math.max(-1, Math.min(1, value / largest)) : 0);
       const [a, b] = [share(from), share(to)].sort((x, y) => x - y);
@@ -239,6 +231,6 @@ export class TakeApart extends ArrowPicture {
     };
     let sum = 0;
     const parts = partsOf(row).map((/** @type {string[]} */ [name, role]) => bar(sum, (sum += read(name)), role, "part"));
-    return make("div", { class: "bars", "aria-hidden": "true" }, ...parts, bar(0, read(row.result), row.role, row.role === "scale" ? "outline" : "whole"));
+    return make("div", { class: "bars", "aria-hidden": "true" }, said ? make("span", { class: "own-scale", text: said }) : null, ...parts, bar(0, read(row.result), row.role, row.role === "scale" ? "outline" : "whole"));
   }
 }

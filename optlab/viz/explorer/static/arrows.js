@@ -18,7 +18,7 @@ const REACH = 0.34; // of the map: the longest arrow in units of the gradient
 const ARROWS = 3; // so much more than off a path a label keeps off arrows
 /** How names of arrows stand at them: where there is no room their lines name them; those of parts and the
  * words beside need not be there either. */
-const AT_ARROWS = { bold: { distance: 11, mark: 5, always: false }, plain: { distance: 11, most: 90 } };
+const AT_ARROWS = { bold: { distance: 11, mark: 5, always: false }, end: { distance: 11, always: false }, plain: { distance: 11, most: 90 } };
 
 /** The parts of a sum that are drawn head to tail.
  * @param {any} row
@@ -192,10 +192,13 @@ export class ArrowPicture {
     const jump = found && found.lines.find((/** @type {any} */ { row }) => row.role === "wrapper" && row.arrow);
     const fast = arrows.length ? arrows[arrows.length - 1].to : to;
     if (jump) arrows.push({ line: jump.label, text: jump.label, color: this.colorOf("wrapper"), from: fast, to, thick: 3.4 });
-    const marks = arrows.flatMap((arrow) => {
+    const long = (/** @type {Arrow} */ arrow) => Math.hypot(arrow.to[0] - arrow.from[0], arrow.to[1] - arrow.from[1]);
+    // Parts below all, and of the others the shorter on the longer, which would hide it.
+    const drawn = [...arrows].sort((a, b) => (a.small || b.small ? Number(Boolean(b.small)) - Number(Boolean(a.small)) : long(b) - long(a)));
+    const marks = drawn.flatMap((arrow) => {
       // The head touches the dot in which the step ends, and does not lie under it.
       const ends = Math.hypot(arrow.to[0] - to[0], arrow.to[1] - to[1]) < 2;
-      const length = Math.hypot(arrow.to[0] - arrow.from[0], arrow.to[1] - arrow.from[1]);
+      const length = long(arrow);
       const keep = ends && length > 20 ? 1 - 9 / length : 1;
       return this.arrowMarks({ ...arrow, to: [0, 1].map((i) => arrow.from[i] + (arrow.to[i] - arrow.from[i]) * keep) });
     });
@@ -206,7 +209,7 @@ export class ArrowPicture {
     marks.push(...labels.put(textMark(14, map.height - size, "update: true length", { ink: palette.quiet, size: size * 0.92, across: "left", ground: 0.85 })));
     const along = arrows.flatMap(({ from: [x, y], to: end }) => Array.from({ length: 16 }, (_, k) => [x + ((end[0] - x) * k) / 15, y + ((end[1] - y) * k) / 15]));
     labels.keepOff([...along, ...between(recent)], ARROWS);
-    marks.push(...this.averageMarks(labels, map, size), ...this.arrowLabels(labels, map, arrows, size));
+    marks.push(...this.averageMarks(labels, map, size), ...this.arrowLabels(labels, map, arrows, to, size));
     marks.push(...labels.beside(`step ${step - 1}`, [from], { ink: palette.quiet, size: size * 0.95 }, AT_ARROWS.plain));
     return marks;
   }
@@ -232,9 +235,10 @@ export class ArrowPicture {
    * @param {Labels} labels
    * @param {any} map
    * @param {Arrow[]} arrows
+   * @param {number[]} to where the step ends
    * @param {number} size
    * @returns {Mark[]} */
-  arrowLabels(labels, map, arrows, size) {
+  arrowLabels(labels, map, arrows, to, size) {
     return [...arrows].sort((a, b) => Number(Boolean(a.small)) - Number(Boolean(b.small))).flatMap((arrow) => {
       if (!arrow.text) return [];
       const { from: [x, y], to: end, small } = arrow;
@@ -243,7 +247,7 @@ export class ArrowPicture {
       if (small && Math.hypot(end[0] - x, end[1] - y) < 2.5 * size) return [];
       const opacity = this.hovered && this.hovered !== arrow.line ? 0.3 : 1;
       const place = [Math.max(8, Math.min(map.width - 8, at[0])), Math.max(8, Math.min(map.height - 8, at[1]))];
-      return labels.beside(arrow.text, [place], { ink: arrow.color, size: small ? size * 0.95 : size, bold: !small, opacity }, small ? AT_ARROWS.plain : AT_ARROWS.bold);
+      return labels.beside(arrow.text, [place], { ink: arrow.color, size: small ? size * 0.95 : size, bold: !small, opacity }, small ? AT_ARROWS.plain : Math.hypot(end[0] - to[0], end[1] - to[1]) < 2 ? AT_ARROWS.end : AT_ARROWS.bold);
     });
   }
 

@@ -1,6 +1,11 @@
 // The ground of the map: heights of the surface on a grid, with the levels of their contour lines.
 
+import { linearTicks } from "../../browser/static/drawing.js";
+
 /** @typedef {import("../../browser/static/marks.js").Mark} Mark */
+
+const LEAST_LEVELS = 4; // fewer that cross the map leave it empty
+const LIKE_LINEAR = 0.7; // so few decades are alike on both scales
 
 /** A part of the plane: [low x, high x, low y, high y].
  * @typedef {number[]} Box */
@@ -70,7 +75,22 @@ function withLevels(grid, minimum) {
   // In its lowest percent the grid no longer resolves the floor of a narrow valley.
   let low = above.length ? quantile(0.01) : 0, high = above.length ? quantile(0.999) : 1;
   if (!(high - low > 0.2)) [low, high] = [high - 0.2, high];
-  return { ...grid, base, low, high, levels: roundLevels(base, low, high) };
+  const levels = roundLevels(base, low, high);
+  const share = (/** @type {number} */ part) => finite[Math.floor(part * (finite.length - 1))];
+  const seen = levels.filter(({ loss }) => loss > share(0.1) && loss < share(0.9)).length;
+  return { ...grid, base, low, high, levels: seen < LEAST_LEVELS && high - low < LIKE_LINEAR ? evenLevels(base, [0, 0.1, 0.9, 1].map(share)) : levels };
+}
+
+/** Losses of contour lines where the surface hardly curves, evenly spaced: then the lines are, too.
+ * @param {number} base
+ * @param {number[]} ends the lowest and highest loss, and between them where most of the map lies */
+function evenLevels(base, [lowest, from, to, highest]) {
+  if (!(to - from > 1e-11 * Math.max(Math.abs(lowest), Math.abs(highest)))) return [];
+  const [first, second] = linearTicks(from, to, 8), unit = second - first;
+  return linearTicks(lowest, highest, (highest - lowest) / unit).filter((loss) => loss > base).map((tick) => {
+    const loss = Number(tick.toPrecision(12));
+    return { height: Math.log10(loss - base), loss, bold: Math.round(tick / unit) % 5 === 0 };
+  });
 }
 
 /** Losses of contour lines, round numbers that rise like 1, 2, 5, 10 above the lowest: where there are

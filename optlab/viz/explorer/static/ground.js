@@ -249,6 +249,7 @@ export class MapGround {
    * @param {CanvasRenderingContext2D} pen that measures */
   freshLabels(pen) {
     this.groundLabels = new Labels(pen, this.width, this.height);
+    this.groundLabels.leader = this.explorer.palette.quiet;
     for (const element of [this.explorer.problem, this.note]) this.groundLabels.keepElement(element);
   }
 

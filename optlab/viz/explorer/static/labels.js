@@ -11,6 +11,7 @@ const FARTHER = [0, 9, 21, 36, 60, 96]; // more pixels from its point, where bes
 const DEAR = 0.3; // what a pixel farther costs
 const TOUCHING = 60; // what it costs to cover another, beside how much
 const CROSSING = 25; // what it costs that the line to it crosses another
+const GAP = 4; // between what is drawn at its point and the line to it, which would else seem to be a part of that
 const SMALL = 0.85; // of its size a text has where it would cover another
 const ENOUGH = 12; // of a place that costs less no box is touched: no better one is looked for
 
@@ -42,6 +43,8 @@ export class Labels {
     this.boxes = below ? [...below.boxes] : [];
     /** Where lines are, which a label rather does not cross. @type {number[][]} */
     this.points = below ? [...below.points] : [];
+    /** The color of lines to labels; "" for that of their texts. */
+    this.leader = below ? below.leader : "";
   }
 
   /** Keep a box free of labels.
@@ -77,15 +80,24 @@ export class Labels {
     return least;
   }
 
-  /** How many boxes a line to a label runs through, beside the one of its point.
+  /** How many boxes a line to a label runs through, beside the one of its point. Of a mark that reaches as far as
+   * that point it is the middle, and counts twice: the line would seem to belong to it.
    * @param {{x: number[], y: number[]} | null} line
    * @param {number} px
    * @param {number} py */
   crossed(line, px, py) {
     if (!line) return 0;
     const places = along(line);
-    const holds = (/** @type {number[]} */ [x0, y0, x1, y1], /** @type {number[]} */ [x, y]) => x > x0 && x < x1 && y > y0 && y < y1;
-    return this.boxes.filter((box) => !holds(box, [px, py]) && places.some((place) => holds(box, place))).length;
+    let count = 0;
+    for (const [x0, y0, x1, y1] of this.boxes) {
+      const holds = (/** @type {number} */ x, /** @type {number} */ y) => x > x0 && x < x1 && y > y0 && y < y1;
+      if (!holds(px, py)) count += Number(places.some(([x, y]) => holds(x, y)));
+      else {
+        const cx = (x0 + x1) / 2, cy = (y0 + y1) / 2;
+        if (Math.hypot(cx - px, cy - py) > 3 && places.some(([x, y]) => Math.hypot(cx - x, cy - y) < 8)) count += 2;
+      }
+    }
+    return count;
   }
 
   /** The width of a text.
@@ -155,11 +167,11 @@ export class Labels {
    * @param {number} [how.mark] the radius of what is drawn at the point
    * @param {number} [how.most] what its place may cost: above that, over another or far away it is not written;
    * without this it always is
-   * @param {string} [how.leader] the color of the line that leads to it; none has none
+   * @param {string} [how.leader] the color of the line that leads to it; "" has none
    * @param {boolean} [how.always] it is written even over another
    * @param {boolean} [how.small] it is as small as it may be
    * @returns {Mark[]} */
-  beside(text, points, look, { distance = 12, mark = 9, most = Infinity, leader = look.ink, always = true, small = false } = {}) {
+  beside(text, points, look, { distance = 12, mark = 9, most = Infinity, leader = this.leader || look.ink, always = true, small = false } = {}) {
     // What is placed is plain text: a bold one has the place of one that is as wide.
     const wide = this.wide(text, look), size = look.bold ? (look.size * wide) / Math.max(1, this.wide(text, { size: look.size })) : look.size;
     const within = (/** @type {number} */ x) => Math.max(wide / 2 + 8, Math.min(this.width - wide / 2 - 8, x));
@@ -172,7 +184,7 @@ export class Labels {
         for (const [x, y] of points) {
           const spot = placeLabel(this.pen, text, shifted ? within(x) : x, y, size, this.width, this.height, this.boxes, distance + farther, this.points);
           this.boxes.pop(); // it is one of several
-          const far = DEAR * Math.max(0, gapTo(spot.box, x, y) - distance) + CROSSING * this.crossed(leaderOf(spot, x, y, mark), x, y);
+          const far = DEAR * Math.max(0, gapTo(spot.box, x, y) - distance) + CROSSING * this.crossed(leaderOf(spot, x, y, mark + GAP), x, y);
           const cost = spot.cost + far + (this.room(spot.box) > 0 ? 0 : TOUCHING);
           if (!best || cost < best.cost) best = { ...spot, cost, x, y };
         }
@@ -186,7 +198,7 @@ export class Labels {
     if (!always && !(this.room(box) > 0)) return [];
     if (cost > most || (most < Infinity && (!(this.room(box) > 0) || isFar(best, x, y, mark)))) return [];
     this.boxes.push(box);
-    const line = leader ? leaderOf(best, x, y, mark) : null;
+    const line = leader ? leaderOf(best, x, y, mark + GAP) : null;
     this.keepOff(along(line));
     return [...leaderMarks(line, leader, look.opacity), textMark(cx, cy, text, { halo: true, ...look })];
   }
