@@ -294,6 +294,21 @@ def test_labels_beside_the_cursor_have_the_order_of_their_curves(opened):
             assert first["py"] + 14 < second["py"], step
 
 
+def test_the_number_at_a_curve_is_one_of_its_axis(opened):
+    _, root = opened(ol.explore().change(preset="saddle escape", step=60))
+    assert "loss above the minimum −6.75" in root.locator(".ol-about").inner_text()
+    found = root.evaluate(
+        """({ explorer: { plot, shown } }) => plot.labels.map(({ one, text }) =>
+             [text, `${one.entry.name} ${(one.run.loss[60] + 6.75).toPrecision(3)}`])"""
+    )
+    assert len(found) == 2
+    for text, wanted in found:
+        assert text == wanted
+    root.get_by_role("tab", name="step length").click()
+    root.evaluate(READY)
+    assert root.evaluate("({ explorer }) => explorer.plot.shift") == 0
+
+
 def test_a_race_of_networks_has_its_step_and_speeds_in_sight(opened):
     race = ol.compare("digits_mlp", {"Adam": ol.optimizer.Adam(0.003)}, steps=8)
     for width in (938, 390):

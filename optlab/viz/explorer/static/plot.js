@@ -189,6 +189,7 @@ export class Plot {
       this.low -= room;
       this.high = top + room;
     } else {
+      this.shift = 0; // no loss is above it: the axis has the losses themselves
       const sizes = all.map(Math.abs).filter((v) => v > 0).sort((a, b) => a - b);
       const largest = sizes.length ? sizes[sizes.length - 1] : 1;
       const middle = sizes.length ? sizes[Math.floor(sizes.length / 2)] : 1;
@@ -246,6 +247,12 @@ export class Plot {
   tickText(value) {
     const small = value !== 0 && Math.abs(value) < 0.0099;
     return small ? value.toExponential(2).replace(/\.?0+e/, "e").replace("-", value < 0 ? "−" : "-") : numberText(value);
+  }
+
+  /** The text of a value at its curve: a number of the axis, above the shift.
+   * @param {number} value */
+  valueText(value) {
+    return numberText(value - this.shift);
   }
 
   /** @returns {number[]} of the axis: above the shift where it is logarithmic */
@@ -393,12 +400,12 @@ export class Plot {
       const py = this.y(value);
       if (py < -4 || py > this.height - this.lower + 6) continue;
       marks.push(pointMark(px, py, one.style.marker, 13, one.color, palette.paper));
-      labels.push({ one, py, wanted: py, text: `${one.entry.name} ${numberText(value)}` });
+      labels.push({ one, py, wanted: py, text: `${one.entry.name} ${this.valueText(value)}` });
     }
     drawMarks(pen, this.pixels, [...marks, ...this.labelMarks(pen, labels, px)]);
     const chosen = this.curves.find(({ one }) => one.entry.name === state.selected);
     this.top.setAttribute("aria-label", `${this.about.textContent || "memory"}, over the steps`);
-    this.top.setAttribute("aria-valuetext", `step ${state.step}: ${state.selected} ${chosen ? numberText(chosen.values[state.step]) : "not there"}`);
+    this.top.setAttribute("aria-valuetext", `step ${state.step}: ${state.selected} ${chosen ? this.valueText(chosen.values[state.step]) : "not there"}`);
   }
 
   /** Labels beside the cursor, where neither a curve nor another label is.
