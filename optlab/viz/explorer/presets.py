@@ -302,7 +302,7 @@ PRESETS: dict[str, Preset] = {
         selected="at the limit",
         start=(-1.0,),
         steps=40,
-        step=6,
+        step=7,
     ),
     "noise": Preset(
         short="noise",
