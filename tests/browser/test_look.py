@@ -230,6 +230,24 @@ def test_contours_are_round_numbers(opened):
             assert not unit or abs(level / unit - round(level / unit)) < 1e-9, (problem, level)
 
 
+def test_before_the_first_step_routes_are_named_where_one_tells_them_apart(opened):
+    _, root = opened(ol.explore().change(step=0))
+    found = root.evaluate(
+        """({ explorer: { map } }) => map.names.map(([one, places]) => {
+          const [other] = map.names.filter(([each]) => each !== one);
+          const near = (x, y) => map.sparse([other[0]]).map(([a, b]) => Math.hypot(a - x, b - y));
+          return [one.entry.name, Math.min(...places.flatMap(([x, y]) => near(x, y)))];
+        })"""
+    )
+    assert {name for name, _ in found} == {"Momentum", "Adam"}
+    assert min(apart for _, apart in found) > 20
+    root.evaluate("({ explorer }) => explorer.go(1)")
+    root.evaluate(READY)
+    assert root.evaluate("({ explorer: { map, plot } }) => [map.names.length, plot.atStart]") == [
+        0, False,
+    ]  # fmt: skip
+
+
 def test_labels_stand_apart_from_each_other(opened):
     made = ol.explore("beale", ["SGD", "Momentum", "RMSProp", "Adam"]).change(step=60)
     _, root = opened(made)

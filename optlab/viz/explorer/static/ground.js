@@ -267,16 +267,22 @@ export class MapGround {
    * @param {CanvasRenderingContext2D} pen that measures */
   labelsOver(below, pen) {
     const labels = new Labels(pen, this.width, this.height, below);
-    // Where paths lie over each other one point is enough: labels are placed anew at every frame.
+    labels.keepOff(this.sparse(this.explorer.shown.slice(0, FEW)));
+    return labels;
+  }
+
+  /** Points along paths, one in a few pixels where they lie over each other: labels are placed anew at every frame.
+   * @param {any[]} shown
+   * @returns {number[][]} */
+  sparse(shown) {
     /** @type {Map<number, number[]>} */
     const cells = new Map();
-    for (const one of this.explorer.shown.slice(0, FEW)) {
+    for (const one of shown) {
       for (const place of between(this.outlines.get(one)?.places || [])) {
         if (this.inside(place)) cells.set(Math.round(place[0] / CELL) * 4096 + Math.round(place[1] / CELL), place);
       }
     }
-    labels.keepOff([...cells.values()]);
-    return labels;
+    return [...cells.values()];
   }
 
   /** The minima; the name of a single one stands beside it.

@@ -15,6 +15,9 @@ import { numberText } from "./numbers.js";
 const APART = 3; // dots nearer than this, in pixels, are left out
 const TIGHT = 8; // dots nearer than this run into each other: they are small and have no edge
 const MANY = 60, CROWDED = 15; // later dots have squares of so many pixels each
+export const OPENING = 0.65; // of full strength: what lies ahead of the start
+const FUTURE = 0.42; // and later ahead of the cursor
+const OWN_PIXELS = 22; // pixels from all others, where a route is told from them
 
 export class MapDrawing extends MapGround {
   /** Show another part of the plane. @param {number[]} box */
@@ -53,9 +56,13 @@ export class MapDrawing extends MapGround {
     const pen = fitCanvas(this.base, this.width, this.height);
     clearCanvas(pen);
     if (explorer.view !== "apart") {
-      const paths = [...this.outlines].map(([one, { x, y }]) => lineMark(x, y, { color: one.color, width: 1.5, opacity: this.faint(one) ? 0.15 : 0.42 }));
+      const ahead = state.step ? FUTURE : OPENING;
+      const paths = [...this.outlines].map(([one, { x, y }]) => lineMark(x, y, { color: one.color, width: state.step ? 1.5 : 1.8, opacity: this.faint(one) ? 0.15 : ahead }));
       drawMarks(pen, this.frame, paths);
     }
+    this.atStart = !state.step;
+    /** At the start the places of the names of routes. @type {[any, number[][]][]} */
+    this.names = state.step ? [] : [...this.outlines.keys()].filter((one) => !this.faint(one)).map((one) => [one, this.nameOf(one)]);
     this.labels = this.labelsOver(this.groundLabels, pen);
     drawMarks(pen, this.pixels, this.minimaMarks(this.labels));
   }
@@ -68,6 +75,7 @@ export class MapDrawing extends MapGround {
   drawTop() {
     const { explorer } = this;
     const { palette, state } = explorer;
+    if (this.atStart === Boolean(state.step)) this.drawBase(); // routes are paler once they are gone
     const pen = fitCanvas(this.top, this.width, this.height);
     clearCanvas(pen);
     const size = 15 * state.text_size;
@@ -99,7 +107,18 @@ export class MapDrawing extends MapGround {
       if (this.faint(one)) continue;
       marks.push(...labels.beside(one.entry.name, [place], { ink: one.color, size, bold: true }));
     }
+    for (const [one, places] of this.names) marks.push(...labels.beside(one.entry.name, places, { ink: one.color, size, bold: true }));
     drawMarks(pen, this.pixels, marks);
+  }
+
+  /** Where a route that nobody has gone yet has its name: near its end, where no other is; else at its end.
+   * @param {any} one
+   * @returns {number[][]} */
+  nameOf(one) {
+    const end = [...this.outlines.get(one).places].reverse().find((/** @type {number[] | null} */ place) => place && this.inside(place));
+    const own = this.sparse([one]), others = this.sparse(this.explorer.shown.filter((/** @type {any} */ other) => other !== one).slice(0, FEW));
+    const free = own.slice(own.length >> 1).filter(([x, y]) => others.every(([ox, oy]) => Math.hypot(x - ox, y - oy) > OWN_PIXELS));
+    return free.length ? free.slice(-3) : end ? [end] : [];
   }
 
   /** The part of a path up to the cursor, with a dot a step.

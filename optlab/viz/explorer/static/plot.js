@@ -7,6 +7,7 @@ import { make } from "../../browser/static/elements.js";
 import { lineMark, pixelFrame, pointMark, ruleMark, textMark } from "../../browser/static/marks.js";
 import { seriesOf } from "./engine.js";
 import { Labels } from "./labels.js";
+import { OPENING } from "./map.js";
 import { fillSelect, numberText } from "./numbers.js";
 import { Plane } from "./plane.js";
 
@@ -296,6 +297,7 @@ export class Plot {
       return;
     }
     this.prepare();
+    this.atStart = !state.step;
     const size = 13 * state.text_size;
     /** @type {Mark[]} */
     const rules = [];
@@ -323,7 +325,7 @@ export class Plot {
     this.curves.sort((/** @type {any} */ a, /** @type {any} */ b) => b.ink - a.ink); // the others lie over a block
     const lines = this.curves.map(({ one, x, y, ink }) => {
       const faint = many && one.entry.name !== state.selected;
-      return { ...lineMark(x, y, { color: one.color, width: 1.6, opacity: faint ? 0.15 : ink > BLOCK ? 0.16 : 0.4 }), clip: true };
+      return { ...lineMark(x, y, { color: one.color, width: 1.6, opacity: faint ? 0.15 : ink > BLOCK ? 0.16 : state.step ? 0.4 : OPENING }), clip: true };
     });
     if (!this.curves.some(({ values }) => values.some(Number.isFinite))) {
       const text = this.what === "memory" ? "No memory: each step depends on its own gradient alone." : "Nothing to show: no optimizer here has it.";
@@ -375,6 +377,7 @@ export class Plot {
       return;
     }
     const { palette, state } = explorer;
+    if (this.what !== "plane" && this.atStart === Boolean(state.step)) this.drawBase();
     const pen = fitCanvas(this.top, this.width, this.height);
     clearCanvas(pen);
     this.top.setAttribute("aria-valuemax", String(state.steps));
@@ -399,8 +402,13 @@ export class Plot {
       if (!Number.isFinite(value) || (many && one.entry.name !== state.selected)) continue;
       const py = this.y(value);
       if (py < -4 || py > this.height - this.lower + 6) continue;
-      marks.push(pointMark(px, py, one.style.marker, 13, one.color, palette.paper));
+      if (state.step) marks.push(pointMark(px, py, one.style.marker, 13, one.color, palette.paper));
       labels.push({ one, py, wanted: py, text: `${one.entry.name} ${this.valueText(value)}` });
+    }
+    // At the start all are at one place, which is marked as on the map.
+    for (const { one, py } of state.step ? [] : labels) {
+      const same = labels.length > 1 && labels.every((other) => Math.abs(other.py - py) < 2);
+      marks.push(same ? pointMark(px, py, "circle", 13, palette.paper, palette.ink, 2.2) : pointMark(px, py, one.style.marker, 13, one.color, palette.paper));
     }
     drawMarks(pen, this.pixels, [...marks, ...this.labelMarks(pen, labels, px)]);
     const chosen = this.curves.find(({ one }) => one.entry.name === state.selected);
