@@ -5,6 +5,8 @@ from itertools import pairwise
 import pytest
 
 import optlab as ol
+from optlab.viz.explorer.image import as_comparison
+from optlab.viz.style.text import race_headline
 
 pytestmark = [pytest.mark.browser, pytest.mark.nightly, pytest.mark.slow]
 
@@ -81,6 +83,30 @@ def test_examples_by_keys(opened):
     page.keyboard.press("ArrowRight")
     root.evaluate(READY)
     assert root.evaluate("root => root.explorer.state.preset") == "conditioning"
+
+
+def test_over_a_function_of_one_s_own_stands_who_is_lowest(opened):
+    made = ol.explore(bold, ["SGD", "Momentum"], steps=200)
+    _, root = opened(made)
+    claim = root.locator(".ol-claim")
+    assert claim.inner_text() == race_headline(as_comparison(made.model))
+    assert "ol-muted" not in claim.get_attribute("class")
+    root.evaluate("({ explorer }) => explorer.setRate('Momentum', 0.0001)")
+    root.evaluate(READY)
+    assert claim.inner_text().startswith("After 200 steps SGD is lowest, at loss ")
+    root.evaluate("({ explorer }) => explorer.examples.choose('noise')")
+    root.evaluate(READY)
+    root.evaluate("({ explorer }) => explorer.set({ steps: 300, preset: '' })")
+    root.evaluate(READY)
+    assert claim.inner_text().startswith("After 300 steps ")
+
+
+def test_of_a_path_of_chance_nobody_is_called_lowest(opened):
+    made = ol.explore(
+        lambda x: x**3 * 4 / 3 - x**2 * 3 / 2, {"SGD": ol.optimizer.SGD(1.0)}, start=0.3
+    )
+    _, root = opened(made)
+    assert "After" not in root.locator(".ol-claim").inner_text()
 
 
 def test_the_bar_stays_where_it_is_whatever_the_claim_says(opened):

@@ -1,0 +1,50 @@
+"""The sentence over a race: pages say what figures say."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from optlab.viz import explorer
+from optlab.viz.browser.joining import joined
+from optlab.viz.style.text import race_headline
+from tests.plan.javascript import NODE, needs_node
+
+FILE = Path(explorer.__file__).parent / "static" / "headline.js"
+LONG = {f"a rather long name {i}": 1.0 for i in range(9)}
+RACES = {
+    "one": ({"SGD": 0.314}, 0.0),
+    "a winner": ({"SGD": 0.314, "Adam": 12.3456}, 0.0),
+    "no known minimum": ({"SGD": -3.5, "Adam": 2.0}, None),
+    "above a minimum": ({"SGD": -6.7499, "Adam": -3.0}, -6.75),
+    "at a minimum": ({"SGD": -6.75, "Adam": -3.0}, -6.75),
+    "below a minimum that is none": ({"SGD": -7.0, "Adam": -3.0}, -6.75),
+    "a tie": ({"SGD": 0.5, "Momentum": 0.5, "Adam": 0.5, "Lion": 0.7}, 0.0),
+    "a tie of many": (LONG, 0.0),
+    "one stopped": ({"SGD": math.inf, "Adam": 1e-9}, 0.0),
+    "none finished": ({"SGD": math.inf, "Adam": math.nan}, 0.0),
+}
+
+
+def race(finals, minimum):
+    return SimpleNamespace(
+        problem=SimpleNamespace(kind="surface", minimum_value=minimum, title="f(x, y)"),
+        traces={name: SimpleNamespace(name=name, stopped=None) for name in finals},
+        steps=200, accuracy={}, final_loss=finals,
+    )  # fmt: skip
+
+
+@needs_node
+@pytest.mark.parametrize("name", RACES)
+def test_a_page_says_of_a_race_what_a_figure_says(name):
+    finals, minimum = RACES[name]
+    given = [[one, loss if math.isfinite(loss) else None] for one, loss in finals.items()]
+    call = f"raceSaid({json.dumps(given)}, 200, {json.dumps(minimum)})"
+    script = f"{joined(FILE)}\nconsole.log({call});"
+    done = subprocess.run([NODE, "-"], input=script, capture_output=True, text=True, check=True)
+    assert done.stdout.rstrip("\n") == race_headline(race(finals, minimum))
