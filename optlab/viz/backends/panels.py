@@ -51,6 +51,8 @@ def map_panel(view: MapView) -> Panel:
         marks += _ends(path)
     minimum = Marker("star", theme.MINIMUM_SIZE, theme.INK, theme.PAPER, 1)
     marks += [_place(mark, minimum, "minimum") for mark in view.minima]
+    named = Marker("x", 11, theme.INK, theme.PAPER, 1)
+    marks += [_place(mark, named, mark.text) for mark in view.places]
     marks.append(
         _place(view.start, Marker("circle", theme.START_SIZE, theme.PAPER, theme.INK, 2), "start")
     )

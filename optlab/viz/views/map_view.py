@@ -108,6 +108,8 @@ class MapView:
         The minimum if it is known, else the lowest loss seen.
     note : str
         The meaning of the contours.
+    places : tuple of Mark
+        What has a name beside start and minima: a saddle.
     """
 
     box: Box
@@ -121,6 +123,7 @@ class MapView:
     start: Mark
     minima: tuple[Mark, ...]
     paths: tuple[PathView, ...]
+    places: tuple[Mark, ...] = ()
 
 
 def styles_of(comparison: ComparisonLike) -> dict[str, Style]:
@@ -154,7 +157,11 @@ def surface_of(problem: ProblemLike) -> SurfaceLike:
 
 
 def map_view(
-    problem: ProblemLike, comparison: ComparisonLike | None, width: float, height: float
+    problem: ProblemLike,
+    comparison: ComparisonLike | None,
+    width: float,
+    height: float,
+    places: Sequence[tuple[str, float, float]] = (),
 ) -> MapView:
     """Build the view of a map.
 
@@ -166,6 +173,8 @@ def map_view(
         The runs whose paths are drawn on it.
     width, height : float
         Size of the panel in pixels, for the aspect of the view and the placement of labels.
+    places : sequence of (name, x, y)
+        What else is named.
     """
     surface = surface_of(problem)
     runs: Mapping[str, TraceLike] = {} if comparison is None else comparison.traces
@@ -221,11 +230,15 @@ def map_view(
     placer.mark(pixel_of((start[0], start[1])), theme.START_SIZE / 2)
     for place in lowest:
         placer.mark(pixel_of(place), theme.MINIMUM_SIZE / 2)
+    named = [(text, (x, y)) for text, x, y in places if box.contains(x, y)]
+    for _, place in named:
+        placer.mark(pixel_of(place), theme.START_SIZE / 2)
     for at, _ in ends.values():
         if at is not None:
             placer.mark(pixel_of(at), theme.END_SIZE / 2)
     start_mark = mark((start[0], start[1]), "start", theme.START_SIZE)
     lowest_marks = tuple(mark(p, f"minimum {format_point(p)}", theme.MINIMUM_SIZE) for p in lowest)
+    place_marks = tuple(mark(place, text, theme.START_SIZE) for text, place in named)
     paths = []
     for name, (at, inside) in ends.items():
         trace = runs[name]
@@ -263,6 +276,7 @@ def map_view(
         start=start_mark,
         minima=lowest_marks,
         paths=tuple(paths),
+        places=place_marks,
     )
 
 

@@ -301,8 +301,8 @@ export class Plot {
     const size = 13 * state.text_size;
     /** @type {Mark[]} */
     const rules = [];
-    const notes = this.partMarks(size);
     const labels = new Labels(pen, this.width, this.height);
+    const notes = this.partMarks(size, labels);
     for (const tick of this.ticks()) {
       const at = this.scale === "log" ? Math.log10(tick) : this.bend(tick);
       rules.push(ruleMark("y", at, tick === 0 && this.scale !== "log" ? palette.frame : palette.rule));
@@ -349,12 +349,17 @@ export class Plot {
 
   /** The parts of a run that the claim of an example names, as brackets over the curves.
    * @param {number} size
+   * @param {Labels} labels
    * @returns {Mark[]} in pixels */
-  partMarks(size) {
+  partMarks(size, labels) {
     const { palette } = this.explorer;
     return this.parts.flatMap(([text, from, to]) => {
       const x0 = this.x(from) + 2, x1 = this.x(to) - 2;
-      return [lineMark([x0, x1], [size * 1.6, size * 1.6], { color: palette.ink, width: 2.4 }), textMark((x0 + x1) / 2, size * 0.75, text, { ink: palette.quiet, size })];
+      const look = { ink: palette.quiet, size };
+      // The name of a short part begins where it does, that of the next may end where it does.
+      const at = (/** @type {number} */ x, /** @type {string} */ across) => textMark(x, size * 0.75, text, { ...look, across });
+      const names = [at((x0 + x1) / 2, "center"), at(x0, "left"), at(x1, "right")];
+      return [lineMark([x0, x1], [size * 1.6, size * 1.6], { color: palette.ink, width: 2.4 }), ...labels.offer(...(labels.wide(text, look) > x1 - x0 ? names.slice(1) : names))];
     });
   }
 
