@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -125,4 +127,4 @@ def test_parts_follow_each_other_within_the_run(name):
     for text, first, last in parts:
         assert text
         assert 0 <= first < last <= PRESETS[name].steps
-    assert all(one[2] == other[1] for one, other in zip(parts, parts[1:], strict=False))
+    assert all(one[2] == other[1] for one, other in pairwise(parts))

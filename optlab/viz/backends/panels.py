@@ -70,13 +70,19 @@ def _place(mark: map_view.Mark, marker: Marker, kind: str) -> Points:
     )  # fmt: skip
 
 
+def _pale(path: PathView) -> Pen:
+    return Pen(path.style.color, theme.FAINT_WIDTH, opacity=0.4)
+
+
 def _path(path: PathView) -> list[Mark]:
     dot = Marker("circle", path.dot, path.style.color)
     hover = (
         f"<b>{escaped(path.name)}</b> after %{{customdata[0]:d}} steps<br>"
         "x %{x:.4g}, y %{y:.4g}<br>loss %{customdata[1]:.4g}"
     )
+    pale = [] if path.pale is None else [Line(*path.pale, _pale(path), group=path.name)]
     return [
+        *pale,
         Line(path.x, path.y, pen_of(path.style, path.width), group=path.name),
         Points(
             path.step_x, path.step_y, dot, hover, data=(path.step, path.step_loss),

@@ -351,7 +351,5 @@ PRESETS: dict[str, Preset] = {
 }
 """The presets by name, in the order of a page."""
 
-PLACES: dict[str, tuple[tuple[str, float, float], ...]] = {
-    "monkey_saddle": (("saddle", 0.0, 0.0),)
-}
+PLACES: dict[str, tuple[tuple[str, float, float], ...]] = {"monkey_saddle": (("saddle", 0.0, 0.0),)}
 """What a map names of known problems beside their minima: places of which claims speak."""

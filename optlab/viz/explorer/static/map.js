@@ -17,6 +17,8 @@ const TIGHT = 8; // dots nearer than this run into each other: they are small an
 const MANY = 60, CROWDED = 15; // later dots have squares of so many pixels each
 export const OPENING = 0.65; // of full strength: what lies ahead of the start
 const FUTURE = 0.42; // and later ahead of the cursor
+const WANDERING = 0.18, WANDERED = 0.4; // the same of a path with noise, and what lies so many steps behind its cursor
+const LATEST = 40, SPARSE = 6; // with dots only where they are so many pixels apart
 const OWN_PIXELS = 22; // pixels from all others, where a route is told from them
 
 export class MapDrawing extends MapGround {
@@ -56,7 +58,7 @@ export class MapDrawing extends MapGround {
     const pen = fitCanvas(this.base, this.width, this.height);
     clearCanvas(pen);
     if (explorer.view !== "apart") {
-      const ahead = state.step ? FUTURE : OPENING;
+      const noisy = explorer.engine.isNoisy(state), ahead = noisy ? WANDERING : state.step ? FUTURE : OPENING;
       const paths = [...this.outlines].map(([one, { x, y }]) => lineMark(x, y, { color: one.color, width: state.step ? 1.5 : 1.8, opacity: this.faint(one) ? 0.15 : ahead }));
       drawMarks(pen, this.frame, paths);
     }
@@ -133,8 +135,12 @@ export class MapDrawing extends MapGround {
     if (count < 2) return [];
     const faint = this.faint(one);
     // Of a long path that stays where it is, the middle steps back behind its first and last steps.
-    const crowded = !faint && count > 2 * MANY && this.isCrowded(places, count);
-    const pieces = crowded ? [[0, MANY, 1], [MANY - 1, count - MANY / 2, 0.3], [count - MANY / 2 - 1, count, 1]] : [[0, count, faint ? 0.35 : 1]];
+    // Of one with noise all but its last steps do: it would be a ball of wool.
+    const noisy = this.explorer.engine.isNoisy(state), recent = noisy ? Math.max(0, count - LATEST - 1) : 0;
+    const crowded = !faint && !noisy && count > 2 * MANY && this.isCrowded(places, count);
+    let pieces = [[0, count, faint ? 0.35 : 1]];
+    if (crowded) pieces = [[0, MANY, 1], [MANY - 1, count - MANY / 2, 0.3], [count - MANY / 2 - 1, count, 1]];
+    else if (recent && !faint) pieces = [[0, recent + 1, WANDERED], [recent, count, 1]];
     /** @type {Mark[]} */
     const marks = pieces.map(([from, to, opacity]) => lineMark(x.subarray(from, to), y.subarray(from, to), { color: one.color, width: opacity < 1 ? 1.4 : 2.6, dash: opacity < 1 ? [] : one.style.dash, opacity }));
     if (faint) return marks;
@@ -148,7 +154,8 @@ export class MapDrawing extends MapGround {
       const place = places[i];
       if (!place || !this.inside(place) || !Number.isInteger(steps[i])) continue;
       if (crowded && i > MANY && i < count - MANY / 2) continue;
-      if (before && Math.hypot(place[0] - before[0], place[1] - before[1]) < APART) continue;
+      if (i < recent) continue;
+      if (before && Math.hypot(place[0] - before[0], place[1] - before[1]) < (noisy ? SPARSE : APART)) continue;
       const cell = i > MANY ? Math.round(place[0] / CROWDED) * 4096 + Math.round(place[1] / CROWDED) : -i - 1;
       if (cells.has(cell)) continue;
       cells.add(cell);

@@ -30,6 +30,22 @@ function inked(heights, width) {
   return sum / Math.max(1, width);
 }
 
+/** The mean over neighboring steps, as Python's curve_view.moving_mean, as far as values are finite.
+ * @param {ArrayLike<number>} values
+ * @param {number} window an odd number of steps, fewer at the ends */
+export function meanOf(values, window) {
+  const found = Float64Array.from(values), half = (window - 1) / 2;
+  let last = found.findIndex((value) => !Number.isFinite(value));
+  if (last < 0) last = found.length;
+  for (let k = 0; k < last; k++) {
+    const from = Math.max(0, k - half), to = Math.min(last, k + half + 1);
+    let sum = 0;
+    for (let i = from; i < to; i++) sum += values[i];
+    found[k] = sum / (to - from);
+  }
+  return found;
+}
+
 export class Plot {
   /** @param {any} explorer */
   constructor(explorer) {
@@ -152,8 +168,10 @@ export class Plot {
       if (!one.run) continue;
       const what = this.rowsOf(one);
       const values = what && seriesOf(one.run, what, explorer.coordinate);
-      if (values) this.curves.push({ one, values, what });
+      if (values) this.curves.push({ one, values, what, drawn: values });
     }
+    this.window = this.smooths ? Math.max(3, 2 * Math.floor(Math.max(0, ...this.curves.map(({ values }) => values.length)) / 80) + 1) : 0;
+    if (this.window) for (const curve of this.curves) curve.drawn = meanOf(curve.values, this.window);
     /** @type {number[]} */
     const all = [];
     let wild = 0;
@@ -165,6 +183,12 @@ export class Plot {
       }
     }
     this.chooseScale(all, wild);
+  }
+
+  /** Whether losses are noisy: a mean stands over them. */
+  get smooths() {
+    const { explorer } = this;
+    return this.what === "loss" && (explorer.network || explorer.engine.isNoisy(explorer.state));
   }
 
   /** @param {number[]} all
@@ -314,11 +338,13 @@ export class Plot {
     }
     const many = this.curves.length > 8;
     for (const curve of this.curves) {
-      const { values } = curve;
-      curve.heights = Array.from(values, (/** @type {number} */ value) => this.y(value));
+      const { values, drawn } = curve;
+      curve.heights = Array.from(drawn, (/** @type {number} */ value) => this.y(value));
       // Three heights of the plot away a curve goes no farther.
       const tall = this.high - this.low;
-      curve.y = Float64Array.from(values, (/** @type {number} */ value) => (Number.isNaN(value) ? NaN : Math.max(this.low - 3 * tall, Math.min(this.low + 3 * tall, this.bend(value)))));
+      const near = (/** @type {number} */ value) => (Number.isNaN(value) ? NaN : Math.max(this.low - 3 * tall, Math.min(this.low + 3 * tall, this.bend(value))));
+      curve.y = Float64Array.from(drawn, near);
+      curve.raw = this.window ? Float64Array.from(values, near) : null;
       curve.x = Float64Array.from(values, (/** @type {number} */ _, /** @type {number} */ k) => k);
       curve.ink = inked(curve.heights, this.width - this.left - this.right);
     }
@@ -327,6 +353,7 @@ export class Plot {
       const faint = many && one.entry.name !== state.selected;
       return { ...lineMark(x, y, { color: one.color, width: 1.6, opacity: faint ? 0.15 : ink > BLOCK ? 0.16 : state.step ? 0.4 : OPENING }), clip: true };
     });
+    if (this.window && !many) lines.unshift(...this.rawMarks(Infinity, 0.16));
     if (!this.curves.some(({ values }) => values.some(Number.isFinite))) {
       const text = this.what === "memory" ? "No memory: each step depends on its own gradient alone." : "Nothing to show: no optimizer here has it.";
       const look = { ink: palette.quiet, size }, said = labels.lines(text, look, Math.min(16 * size, this.width - this.left));
@@ -335,6 +362,13 @@ export class Plot {
     drawMarks(pen, this.frame, [...rules, ...lines]);
     drawMarks(pen, this.pixels, notes);
     this.describe();
+  }
+
+  /** The losses of every step behind their means, up to a step.
+   * @param {number} count
+   * @param {number} opacity */
+  rawMarks(count, opacity) {
+    return this.curves.map(({ one, x, raw }) => ({ ...lineMark(x.subarray(0, count), raw.subarray(0, count), { color: one.color, width: 1.2, opacity }), clip: true }));
   }
 
   /** Even steps of 1, 2 or 5 times a power of ten; the last step where it is one of them.
@@ -371,7 +405,7 @@ export class Plot {
     else if (what === "length") text = explorer.network ? "norm of the update" : "length of the update";
     else if (what === "angle") text = "degrees between update and −gradient";
     else text = [...new Set(this.curves.map((curve) => `${curve.one.entry.name}: ${curve.what}`))].slice(0, 3).join(", ");
-    this.about.textContent = what === "memory" ? "" : text + (this.scale === "log" && what === "loss" ? ", log scale" : "") + scale;
+    this.about.textContent = what === "memory" ? "" : text + (this.scale === "log" && what === "loss" ? ", log scale" : "") + scale + (this.window ? `; bold: mean of ${this.window}` : "");
     this.area.title = what === "memory" ? text + scale : "";
   }
 
@@ -393,6 +427,7 @@ export class Plot {
     }
     const px = Math.round(this.x(state.step)) + 0.5;
     const many = this.curves.length > 8, count = state.step + 1;
+    if (this.window && !many) drawMarks(pen, this.frame, this.rawMarks(count, 0.25));
     drawMarks(pen, this.frame, this.curves.map(({ one, x, y, ink }) => {
       const faint = many && one.entry.name !== state.selected, block = ink > BLOCK;
       const look = { color: one.color, width: faint ? 1.4 : block ? 1.2 : 2.6, dash: block ? [] : one.style.dash, opacity: faint ? 0.3 : block ? 0.25 : 1 };
@@ -402,8 +437,9 @@ export class Plot {
     const marks = [];
     if (this.curves.length) marks.push(lineMark([px, px], [this.upper - 6, this.height - this.lower], { color: palette.ink, width: 1.6 }));
     const labels = [];
-    for (const { one, values } of this.curves) {
-      const value = values[Math.min(state.step, one.run.last)];
+    for (const { one, drawn, values } of this.curves) {
+      // Before the first step there is nothing to take a mean of: all start with one loss.
+      const value = state.step ? drawn[Math.min(state.step, one.run.last)] : values[0];
       if (!Number.isFinite(value) || (many && one.entry.name !== state.selected)) continue;
       const py = this.y(value);
       if (py < -4 || py > this.height - this.lower + 6) continue;
@@ -418,7 +454,7 @@ export class Plot {
     drawMarks(pen, this.pixels, [...marks, ...this.labelMarks(pen, labels, px)]);
     const chosen = this.curves.find(({ one }) => one.entry.name === state.selected);
     this.top.setAttribute("aria-label", `${this.about.textContent || "memory"}, over the steps`);
-    this.top.setAttribute("aria-valuetext", `step ${state.step}: ${state.selected} ${chosen ? this.valueText(chosen.values[state.step]) : "not there"}`);
+    this.top.setAttribute("aria-valuetext", `step ${state.step}: ${state.selected} ${chosen ? this.valueText(chosen.drawn[state.step]) : "not there"}`);
   }
 
   /** Labels beside the cursor, where neither a curve nor another label is.
