@@ -434,6 +434,25 @@ def test_a_chaotic_path_is_no_best_rate_in_the_page_and_python_agrees(opened):
     assert ringed == [False, True, False]
 
 
+def test_a_notch_under_the_pointer_says_how_it_ends(opened):
+    page, root = opened(ol.explore())
+    value, notches = root.locator(".ol-value").first, box(root, ".ol-notches")
+    before, wide = value.inner_text(), box(root, ".ol-row-left")["width"]
+    page.mouse.move(notches["x"] + 0.98 * notches["width"], notches["y"] + 10)
+    root.evaluate(READY)
+    assert value.inner_text().split("\n")[1] == "diverges"
+    assert box(root, ".ol-row-left")["width"] == wide, "nothing moves"
+    assert box(root, ".ol-notches") == notches
+    last = root.evaluate(
+        """({ explorer: { map } }) => { const [{ x, y }] = map.ghostMarks(), k = x.length - 1;
+             return [k - 1, k].map((i) => map.inside([map.x(x[i]), map.y(y[i])])); }"""
+    )
+    assert last == [True, False]
+    page.mouse.move(notches["x"], notches["y"] - 300)
+    root.evaluate(READY)
+    assert value.inner_text() == before
+
+
 def test_without_a_lowest_point_no_rate_is_called_the_best(opened):
     _, root = opened(ol.explore("sqrt(x) + y"))
     assert "no lowest point in view" in root.locator(".ol-caption").inner_text()

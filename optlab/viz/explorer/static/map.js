@@ -212,7 +212,10 @@ export class MapDrawing extends MapGround {
     const one = shown.find((/** @type {any} */ each) => each.entry.name === ghost.name);
     if (!one) return [];
     const { x, y } = coordinatesOf(ghost.run);
-    return [lineMark(x, y, { color: one.color, width: 2, dash: [2, 3] })];
+    // Where it leaves the view for good it ends: one that diverges would go to and fro across the map.
+    let count = x.length;
+    while (count && !this.inside([this.x(x[count - 1]), this.y(y[count - 1])])) count--;
+    return [lineMark(x.subarray(0, count + 1), y.subarray(0, count + 1), { color: one.color, width: 2, dash: [2, 3] })];
   }
 
   // Under the pointer ----------------------------------------------------------------------------
