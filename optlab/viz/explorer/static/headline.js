@@ -74,13 +74,21 @@ function sentences(text) {
   return apart ? found.map((one) => [one, true]) : [[text, false]];
 }
 
-/** A sentence on one step has the optimizer's name in its color: it may begin with a small letter.
+/** A sentence as it stands in a line: none ends with the article that begins the next sentence.
+ * @param {string} text
+ * @returns {(string | HTMLElement)[]} */
+function withArticles(text) {
+  return text.split(/((?<=[.?!] )An? \S+)/).map((part, i) => (i % 2 ? make("span", { text: part, style: "white-space:nowrap" }) : part));
+}
+
+/** A sentence on one step has the optimizer's name in its color, with a capital letter where it begins one.
  * @param {string} text
  * @param {any} explorer */
 function colored(text, { view, selected }) {
   const name = selected?.entry.name, at = view === "apart" && name ? text.indexOf(name) : -1;
-  if (at < 0) return [text];
-  const word = make("span", { text: name });
+  if (at < 0) return withArticles(text);
+  const first = /(^|[.?!] )$/.test(text.slice(0, at));
+  const word = make("span", { text: first ? name[0].toUpperCase() + name.slice(1) : name });
   word.style.color = selected.color;
   return [text.slice(0, at), word, text.slice(at + name.length)];
 }

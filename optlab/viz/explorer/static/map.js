@@ -247,6 +247,7 @@ export class MapDrawing extends MapGround {
     const marks = [];
     this.hover.hidden = !this.pointer || Boolean(this.drag) || explorer.playing || explorer.view === "apart";
     if (this.hover.hidden || !this.pointer) return marks;
+    this.hover.style.bottom = `${Math.round(23 * state.text_size)}px`; // over the numbers of the axis
     const near = this.nearest();
     const spot = near ? near.place : [this.pointer.x, this.pointer.y];
     let point = this.pointAt(spot[0], spot[1]);
