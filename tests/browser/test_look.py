@@ -5,6 +5,8 @@ from itertools import pairwise
 import pytest
 
 import optlab as ol
+from optlab.viz.explorer.image import as_comparison
+from optlab.viz.style.text import race_headline
 
 pytestmark = [pytest.mark.browser, pytest.mark.nightly, pytest.mark.slow]
 
@@ -81,6 +83,30 @@ def test_examples_by_keys(opened):
     page.keyboard.press("ArrowRight")
     root.evaluate(READY)
     assert root.evaluate("root => root.explorer.state.preset") == "conditioning"
+
+
+def test_over_a_function_of_one_s_own_stands_who_is_lowest(opened):
+    made = ol.explore(bold, ["SGD", "Momentum"], steps=200)
+    _, root = opened(made)
+    claim = root.locator(".ol-claim")
+    assert claim.inner_text() == race_headline(as_comparison(made.model))
+    assert "ol-muted" not in claim.get_attribute("class")
+    root.evaluate("({ explorer }) => explorer.setRate('Momentum', 0.0001)")
+    root.evaluate(READY)
+    assert claim.inner_text().startswith("After 200 steps SGD is lowest, at loss ")
+    root.evaluate("({ explorer }) => explorer.examples.choose('noise')")
+    root.evaluate(READY)
+    root.evaluate("({ explorer }) => explorer.set({ steps: 300, preset: '' })")
+    root.evaluate(READY)
+    assert claim.inner_text().startswith("After 300 steps ")
+
+
+def test_of_a_path_of_chance_nobody_is_called_lowest(opened):
+    made = ol.explore(
+        lambda x: x**3 * 4 / 3 - x**2 * 3 / 2, {"SGD": ol.optimizer.SGD(1.0)}, start=0.3
+    )
+    _, root = opened(made)
+    assert "After" not in root.locator(".ol-claim").inner_text()
 
 
 def test_the_bar_stays_where_it_is_whatever_the_claim_says(opened):
@@ -230,6 +256,24 @@ def test_contours_are_round_numbers(opened):
             assert not unit or abs(level / unit - round(level / unit)) < 1e-9, (problem, level)
 
 
+def test_before_the_first_step_routes_are_named_where_one_tells_them_apart(opened):
+    _, root = opened(ol.explore().change(step=0))
+    found = root.evaluate(
+        """({ explorer: { map } }) => map.names.map(([one, places]) => {
+          const [other] = map.names.filter(([each]) => each !== one);
+          const near = (x, y) => map.sparse([other[0]]).map(([a, b]) => Math.hypot(a - x, b - y));
+          return [one.entry.name, Math.min(...places.flatMap(([x, y]) => near(x, y)))];
+        })"""
+    )
+    assert {name for name, _ in found} == {"Momentum", "Adam"}
+    assert min(apart for _, apart in found) > 20
+    root.evaluate("({ explorer }) => explorer.go(1)")
+    root.evaluate(READY)
+    assert root.evaluate("({ explorer: { map, plot } }) => [map.names.length, plot.atStart]") == [
+        0, False,
+    ]  # fmt: skip
+
+
 def test_labels_stand_apart_from_each_other(opened):
     made = ol.explore("beale", ["SGD", "Momentum", "RMSProp", "Adam"]).change(step=60)
     _, root = opened(made)
@@ -292,6 +336,21 @@ def test_labels_beside_the_cursor_have_the_order_of_their_curves(opened):
         [first, second] = sorted(found, key=lambda one: one["wanted"])
         if (first["from"] > cursor) == (second["from"] > cursor):
             assert first["py"] + 14 < second["py"], step
+
+
+def test_the_number_at_a_curve_is_one_of_its_axis(opened):
+    _, root = opened(ol.explore().change(preset="saddle escape", step=60))
+    assert "loss above the minimum −6.75" in root.locator(".ol-about").inner_text()
+    found = root.evaluate(
+        """({ explorer: { plot, shown } }) => plot.labels.map(({ one, text }) =>
+             [text, `${one.entry.name} ${(one.run.loss[60] + 6.75).toPrecision(3)}`])"""
+    )
+    assert len(found) == 2
+    for text, wanted in found:
+        assert text == wanted
+    root.get_by_role("tab", name="step length").click()
+    root.evaluate(READY)
+    assert root.evaluate("({ explorer }) => explorer.plot.shift") == 0
 
 
 def test_a_race_of_networks_has_its_step_and_speeds_in_sight(opened):
@@ -373,6 +432,25 @@ def test_a_chaotic_path_is_no_best_rate_in_the_page_and_python_agrees(opened):
         }"""
     )
     assert ringed == [False, True, False]
+
+
+def test_a_notch_under_the_pointer_says_how_it_ends(opened):
+    page, root = opened(ol.explore())
+    value, notches = root.locator(".ol-value").first, box(root, ".ol-notches")
+    before, wide = value.inner_text(), box(root, ".ol-row-left")["width"]
+    page.mouse.move(notches["x"] + 0.98 * notches["width"], notches["y"] + 10)
+    root.evaluate(READY)
+    assert value.inner_text().split("\n")[1] == "diverges"
+    assert box(root, ".ol-row-left")["width"] == wide, "nothing moves"
+    assert box(root, ".ol-notches") == notches
+    last = root.evaluate(
+        """({ explorer: { map } }) => { const [{ x, y }] = map.ghostMarks(), k = x.length - 1;
+             return [k - 1, k].map((i) => map.inside([map.x(x[i]), map.y(y[i])])); }"""
+    )
+    assert last == [True, False]
+    page.mouse.move(notches["x"], notches["y"] - 300)
+    root.evaluate(READY)
+    assert value.inner_text() == before
 
 
 def test_without_a_lowest_point_no_rate_is_called_the_best(opened):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.viz.explorer.presets import PRESETS, ShownRun
+from optlab.viz.explorer.presets import PLACES, PRESETS, ShownRun
 from optlab.viz.explorer.runs import with_rate
 
 presets = pytest.mark.parametrize("name", PRESETS)
@@ -80,3 +82,49 @@ def test_a_run_that_diverged_is_never_settled():
     loss = np.array([1.0, 0.1, np.inf, np.nan])
     run = ShownRun(1.0, loss, np.zeros((4, 2)), np.zeros((3, 2)))
     assert run.settled(0.5) == 4
+
+
+def test_parts_of_a_run_are_where_the_claims_have_them(explorer):
+    def shown(name):
+        explorer.change(preset=name)
+        return explorer.model.shown_runs(), PRESETS[name].parts
+
+    runs, parts = shown("conditioning")
+    run = runs["SGD"]
+    across, along = (run.coordinate_settled(i, abs(run.path[0, i]) / 1000) for i in (1, 0))
+    assert [part[1:] for part in parts] == [(0, across), (across, along)]
+
+    runs, parts = shown("saddle escape")
+    near = np.flatnonzero(np.linalg.norm(runs["SGD"].path, axis=1) < 0.3)
+    arrived = runs["SGD"].settled(-6.74)
+    assert [part[1:] for part in parts] == [
+        (0, near[0]), (near[0], near[-1]), (near[-1], arrived),
+    ]  # fmt: skip
+    assert np.all(np.diff(near) == 1)
+
+    runs, parts = shown("noise")
+    large, small = (int(np.argmax(runs[f"{name} rate"].loss < 0.1)) for name in ("large", "small"))
+    assert large < small
+    assert [part[1:] for part in parts] == [(0, small), (small, PRESETS["noise"].steps)]
+
+
+def test_named_places_have_no_slope_and_are_no_minima():
+    for problem, places in PLACES.items():
+        surface = ol.problems.find(problem)
+        for text, x, y in places:
+            assert text == "saddle"
+            _, slope = surface.value_and_gradient(np.array([x, y]))
+            assert not np.any(slope)
+            around = np.linspace(0, 2 * np.pi, 24, endpoint=False)
+            beside = surface.values(x + 0.1 * np.cos(around), y + 0.1 * np.sin(around))
+            here = surface.values(np.array(x), np.array(y))
+            assert beside.min() < here < beside.max()
+
+
+@presets
+def test_parts_follow_each_other_within_the_run(name):
+    parts = PRESETS[name].parts
+    for text, first, last in parts:
+        assert text
+        assert 0 <= first < last <= PRESETS[name].steps
+    assert all(one[2] == other[1] for one, other in pairwise(parts))

@@ -9,6 +9,7 @@ import pytest
 import optlab as ol
 from optlab.viz.style.contours import log_levels
 from optlab.viz.style.geometry import Box, clip_line, simplify, spread, thin
+from optlab.viz.style.text import format_number
 from optlab.viz.views.curve_view import accuracy_view, loss_scale, loss_view
 from optlab.viz.views.map_view import map_view
 
@@ -286,3 +287,23 @@ def test_losses_of_a_start_on_the_minimum_have_a_panel():
     assert view.box.height == 1
     assert [end.text for end in view.ends] == ["SGD 0"]
     assert race.figure().data
+
+
+def test_of_a_path_with_noise_the_last_steps_stand_out():
+    rates = {name: ol.optimizer.SGD(rate) for name, rate in (("large", 0.1), ("small", 0.01))}
+    race = ol.compare("noisy_bowl", rates, steps=200)
+    for path in map_view(race.problem, race, *SIZE).paths:
+        points = race[path.name].parameters["point"]
+        recent = points[-40:]
+        assert path.pale is not None
+        assert np.nanmin(path.x) >= recent[:, 0].min() - 0.1
+        assert np.nanmax(path.x) <= recent[:, 0].max() + 0.1
+        assert path.pale[0][0] == points[0, 0]
+        assert path.step[path.dotted].min(initial=200) >= 160
+    view = loss_view(race, *SIZE)
+    assert [curve.faint for curve in view.series] == [True, True, False, False]
+    assert "mean of 5 neighbouring steps" in view.note
+    for end, curve in zip(view.ends, view.series[2:], strict=True):
+        assert end.text == f"{end.name} {format_number(curve.y[-1])}"
+    calm = ol.compare("reddi", {"SGD": ol.optimizer.SGD(0.1)}, steps=90)  # a pattern is no noise
+    assert [curve.faint for curve in loss_view(calm, *SIZE).series] == [False]

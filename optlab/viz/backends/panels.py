@@ -51,6 +51,8 @@ def map_panel(view: MapView) -> Panel:
         marks += _ends(path)
     minimum = Marker("star", theme.MINIMUM_SIZE, theme.INK, theme.PAPER, 1)
     marks += [_place(mark, minimum, "minimum") for mark in view.minima]
+    named = Marker("x", 11, theme.INK, theme.PAPER, 1)
+    marks += [_place(mark, named, mark.text) for mark in view.places]
     marks.append(
         _place(view.start, Marker("circle", theme.START_SIZE, theme.PAPER, theme.INK, 2), "start")
     )
@@ -68,13 +70,19 @@ def _place(mark: map_view.Mark, marker: Marker, kind: str) -> Points:
     )  # fmt: skip
 
 
+def _pale(path: PathView) -> Pen:
+    return Pen(path.style.color, theme.FAINT_WIDTH, opacity=0.4)
+
+
 def _path(path: PathView) -> list[Mark]:
     dot = Marker("circle", path.dot, path.style.color)
     hover = (
         f"<b>{escaped(path.name)}</b> after %{{customdata[0]:d}} steps<br>"
         "x %{x:.4g}, y %{y:.4g}<br>loss %{customdata[1]:.4g}"
     )
+    pale = [] if path.pale is None else [Line(*path.pale, _pale(path), group=path.name)]
     return [
+        *pale,
         Line(path.x, path.y, pen_of(path.style, path.width), group=path.name),
         Points(
             path.step_x, path.step_y, dot, hover, data=(path.step, path.step_loss),

@@ -14,7 +14,7 @@ from optlab.viz import browser
 from optlab.viz.explorer.live import NOTCHES, given_to_page
 from optlab.viz.explorer.model import HOW_CHOSEN, Model
 from optlab.viz.explorer.palette import LINE_COLORS, PALETTE
-from optlab.viz.explorer.presets import PRESETS
+from optlab.viz.explorer.presets import PLACES, PRESETS
 from optlab.viz.explorer.runs import STEADINESS
 from optlab.viz.explorer.state import (
     REFERENCES,
@@ -78,6 +78,7 @@ def browser_options() -> dict[str, Any]:
     return {
         "problems": surfaces,
         "presets": presets,
+        "places": PLACES,
         "families": FAMILIES,
         "titles": TITLES,
         "classes": [name for name in optimizer_classes() if name != "AdamWithoutCorrection"],

@@ -27,6 +27,7 @@ from optlab.viz.comparison.image import race_png
 from optlab.viz.comparison.page import race_page
 from optlab.viz.explorer.apart_image import apart_png
 from optlab.viz.explorer.model import Model
+from optlab.viz.explorer.presets import PLACES
 from optlab.viz.explorer.runs import Runs
 from optlab.viz.landscapes.plane import landscape_png
 from optlab.viz.style import theme
@@ -55,7 +56,8 @@ def explorer_png(model: Model, width: int = 1300) -> bytes:
     if len(model.start) == 1:
         drawn = _curve(model)
     else:
-        view = map_view(race.problem, as_comparison(model, jumps=True), first.width, first.height)
+        jumps, places = as_comparison(model, jumps=True), PLACES.get(model.state.problem, ())
+        view = map_view(race.problem, jumps, first.width, first.height, places)
         drawn = map_panel(with_averaged_paths(view, model))
     losses = curves_panel(loss_view(race, second.width, second.height))
     title, legend = race.problem.title, entries(styles_of(race))

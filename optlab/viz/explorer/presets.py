@@ -249,6 +249,7 @@ PRESETS: dict[str, Preset] = {
         steps=400,
         step=6,
         coordinate=1,
+        parts=(("across", 0, 6), ("along", 6, 342)),
     ),
     "momentum": Preset(
         short="momentum",
@@ -277,6 +278,7 @@ PRESETS: dict[str, Preset] = {
         step=60,
         slot="mean_square",
         coordinate=1,
+        parts=(("arrives", 0, 31), ("SGD stays", 31, 318), ("leaves", 318, 404)),
     ),
     "bias correction": Preset(
         short="bias",
@@ -302,7 +304,7 @@ PRESETS: dict[str, Preset] = {
         selected="at the limit",
         start=(-1.0,),
         steps=40,
-        step=6,
+        step=7,
     ),
     "noise": Preset(
         short="noise",
@@ -315,6 +317,7 @@ PRESETS: dict[str, Preset] = {
         selected="large rate",
         steps=1000,
         step=200,
+        parts=(("small rate arrives", 0, 177), ("both hover", 177, 1000)),
     ),
     "LookAhead": Preset(
         short="LookAhead",
@@ -347,3 +350,6 @@ PRESETS: dict[str, Preset] = {
     ),
 }
 """The presets by name, in the order of a page."""
+
+PLACES: dict[str, tuple[tuple[str, float, float], ...]] = {"monkey_saddle": (("saddle", 0.0, 0.0),)}
+"""What a map names of known problems beside their minima: places of which claims speak."""

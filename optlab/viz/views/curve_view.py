@@ -14,7 +14,7 @@ from optlab.viz.style import theme
 from optlab.viz.style.geometry import Box, Floats, LabelPlacer, clip_line, spread, thin
 from optlab.viz.style.text import format_number, format_percent, why_stopped
 from optlab.viz.style.theme import Style
-from optlab.viz.views.map_view import Mark, styles_of, visited
+from optlab.viz.views.map_view import Mark, is_noisy, styles_of, visited
 
 Scale = Literal["log", "linear"]
 
@@ -224,7 +224,8 @@ def loss_view(comparison: ComparisonLike, width: float, height: float) -> Curves
     """Build the view of the losses of a comparison over its steps.
 
     For surfaces the curve ends with the loss after the last step. For networks the loss of a step
-    is that of its mini-batch: it is drawn faintly, under a mean over neighboring steps.
+    is that of its mini-batch: it is drawn faintly, under a mean over neighboring steps. So is the
+    loss of a path whose gradients are noisy.
 
     Parameters
     ----------
@@ -234,11 +235,14 @@ def loss_view(comparison: ComparisonLike, width: float, height: float) -> Curves
         Size of the panel in pixels.
     """
     network = comparison.problem.kind == "network"
+    noisy = network or is_noisy(comparison.problem)
     above, scale, base, title, note = _losses(comparison)
     window = _window(max((len(values) for _, values in above.values()), default=0))
     if network:
         title = "Training loss"
-        note += f"; faint: each mini-batch, bold: mean of {window} neighbouring steps"
+    if noisy:
+        each = "each mini-batch" if network else "each step"
+        note += f"; faint: {each}, bold: mean of {window} neighbouring steps"
     low, high, _ = _limits(comparison, above, scale, base)
     box = Box(0.0, float(max(1, comparison.steps)), low, high)
 
@@ -249,7 +253,7 @@ def loss_view(comparison: ComparisonLike, width: float, height: float) -> Curves
     tips: dict[str, tuple[float, float]] = {}
     for name, (taken, values) in above.items():
         smooth = values
-        if network:
+        if noisy:
             pale = _curve(name, styles[name], taken, values, box, scale, label, most, faint=True)
             faint.append(pale)
             smooth = _smoothed(values, window)
@@ -258,7 +262,7 @@ def loss_view(comparison: ComparisonLike, width: float, height: float) -> Curves
         seen = np.flatnonzero(np.isfinite(curve.y))
         if len(seen):
             tips[name] = float(curve.x[seen[-1]]), float(curve.y[seen[-1]])
-    ends = _ends(comparison, above, tips, styles, box, scale, base, height, network)
+    ends = _ends(comparison, above, tips, styles, box, scale, base, height, noisy)
     reached = {end.name for end in ends}
     stopped = {name: tip for name, tip in tips.items() if name not in reached}
     stops = _stops(comparison, stopped, styles, box, scale, bold, width, height)
@@ -314,7 +318,7 @@ def _ends(
     scale: Scale,
     base: float,
     height: float,
-    network: bool,
+    noisy: bool,
 ) -> tuple[CurveEnd, ...]:
     """Label the curves that reach the last step in a column beside the panel.
 
@@ -335,7 +339,7 @@ def _ends(
     ends = []
     for name in names:
         x, y = tips[name]
-        last = y if network else float(above[name][1][-1])
+        last = y if noisy else float(above[name][1][-1])
         place = where.get(name, (_height(y, scale) - box.y_low) / pixel)
         text_height = box.y_low + place * pixel
         ends.append(

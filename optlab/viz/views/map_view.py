@@ -8,8 +8,8 @@ the same view and so cannot disagree.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,7 @@ from optlab.viz.style.theme import Style
 
 _GRID = 175  # columns of the surface's grid: contours look smooth, and the figure stays small
 _HOVER_STEPS = 1000  # steps with hover text, of all paths together
+_RECENT = 40  # steps at full strength of a path with noise, which would be a ball of wool
 _DOT_SPACING = 7  # pixels: shorter steps get no dot, since dots would hide the dashes
 
 
@@ -72,6 +73,8 @@ class PathView:
         The point where the path leaves the map for good, with its further course as text.
     width, dot, end_size : float
         Sizes in pixels of the line, its dots, and its end marker.
+    pale : (x, y) or None
+        What comes before the line: of a path with noise all but its last steps.
     """
 
     name: str
@@ -88,6 +91,7 @@ class PathView:
     width: float = theme.LINE_WIDTH
     dot: float = theme.STEP_SIZE
     end_size: float = theme.END_SIZE
+    pale: tuple[Floats, Floats] | None = None
 
 
 @dataclass(frozen=True)
@@ -108,6 +112,8 @@ class MapView:
         The minimum if it is known, else the lowest loss seen.
     note : str
         The meaning of the contours.
+    places : tuple of Mark
+        What has a name beside start and minima: a saddle.
     """
 
     box: Box
@@ -121,6 +127,7 @@ class MapView:
     start: Mark
     minima: tuple[Mark, ...]
     paths: tuple[PathView, ...]
+    places: tuple[Mark, ...] = ()
 
 
 def styles_of(comparison: ComparisonLike) -> dict[str, Style]:
@@ -131,6 +138,11 @@ def styles_of(comparison: ComparisonLike) -> dict[str, Style]:
     return theme.assign_styles(
         {name: optimizer_class(trace) for name, trace in comparison.traces.items()}
     )
+
+
+def is_noisy(problem: ProblemLike) -> bool:
+    """Return whether the gradients of a surface are drawn with noise, not with a pattern."""
+    return bool(getattr(problem, "noise", 0.0)) and not len(getattr(problem, "pattern", ()))
 
 
 def has_map(problem: ProblemLike) -> bool:
@@ -154,7 +166,11 @@ def surface_of(problem: ProblemLike) -> SurfaceLike:
 
 
 def map_view(
-    problem: ProblemLike, comparison: ComparisonLike | None, width: float, height: float
+    problem: ProblemLike,
+    comparison: ComparisonLike | None,
+    width: float,
+    height: float,
+    places: Sequence[tuple[str, float, float]] = (),
 ) -> MapView:
     """Build the view of a map.
 
@@ -166,6 +182,8 @@ def map_view(
         The runs whose paths are drawn on it.
     width, height : float
         Size of the panel in pixels, for the aspect of the view and the placement of labels.
+    places : sequence of (name, x, y)
+        What else is named.
     """
     surface = surface_of(problem)
     runs: Mapping[str, TraceLike] = {} if comparison is None else comparison.traces
@@ -221,11 +239,15 @@ def map_view(
     placer.mark(pixel_of((start[0], start[1])), theme.START_SIZE / 2)
     for place in lowest:
         placer.mark(pixel_of(place), theme.MINIMUM_SIZE / 2)
+    named = [(text, (x, y)) for text, x, y in places if box.contains(x, y)]
+    for _, place in named:
+        placer.mark(pixel_of(place), theme.START_SIZE / 2)
     for at, _ in ends.values():
         if at is not None:
             placer.mark(pixel_of(at), theme.END_SIZE / 2)
     start_mark = mark((start[0], start[1]), "start", theme.START_SIZE)
     lowest_marks = tuple(mark(p, f"minimum {format_point(p)}", theme.MINIMUM_SIZE) for p in lowest)
+    place_marks = tuple(mark(place, text, theme.START_SIZE) for text, place in named)
     paths = []
     for name, (at, inside) in ends.items():
         trace = runs[name]
@@ -233,20 +255,21 @@ def map_view(
         text = _end_label(label, trace, inside)
         end = None if at is None else mark(at, text, theme.END_SIZE, short=name)
         final = math.nan if comparison is None else comparison.final_loss.get(name, math.nan)
-        paths.append(
-            _path_view(
-                trace,
-                styles[name],
-                points[name],
-                lines[name],
-                box,
-                final,
-                end,
-                inside,
-                most=_HOVER_STEPS // len(ends),
-                spacing=_DOT_SPACING * pixel,
-            )
+        path = _path_view(
+            trace,
+            styles[name],
+            points[name],
+            lines[name],
+            box,
+            final,
+            end,
+            inside,
+            most=_HOVER_STEPS // len(ends),
+            spacing=_DOT_SPACING * pixel,
         )
+        if is_noisy(surface) and len(points[name]) > _RECENT + 1:
+            path = _with_pale(path, points[name], box, 0.4 * pixel)
+        paths.append(path)
     return MapView(
         box=box,
         x=x,
@@ -263,6 +286,7 @@ def map_view(
         start=start_mark,
         minima=lowest_marks,
         paths=tuple(paths),
+        places=place_marks,
     )
 
 
@@ -339,6 +363,17 @@ def _path_view(
         end=end if inside else None,
         leaves=None if inside else end,
     )
+
+
+def _with_pale(view: PathView, path: Floats, box: Box, tolerance: float) -> PathView:
+    """Return a path of which only the last steps have full strength, and dots."""
+    cut = len(path) - _RECENT - 1
+    pale, (x, y) = (
+        simplify(*clip_line(piece[:, 0], piece[:, 1], box), tolerance)
+        for piece in (path[: cut + 1], path[cut:])
+    )
+    dotted = view.dotted & (view.step >= view.step.max(initial=0) - _RECENT)
+    return replace(view, x=x, y=y, dotted=dotted, pale=pale)
 
 
 def visited(trace: TraceLike, final_loss: float, count: int) -> tuple[Floats, Floats]:

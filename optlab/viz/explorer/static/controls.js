@@ -129,12 +129,16 @@ export class Controls {
     }));
   }
 
-  /** @param {string} name
+  /** What a notch under the pointer would do: its path, and its value with how it ends, in the value's place.
+   * @param {string} name
    * @param {number} index
    * @param {string} second */
   hover(name, index, second) {
     const { explorer } = this;
     const one = explorer.shown.find((/** @type {any} */ each) => each.entry.name === name);
+    const made = this.made.get(name), slider = second ? made?.other : made?.rate, value = second ? made?.otherValue : made?.rateValue;
+    if (index < 0 && slider?.shown) put(value, numberText(slider.shown.values[slider.shown.index], 6));
+    else if (index >= 0) value.replaceChildren(make("span", { class: "quiet", style: "display:inline-block;width:0;white-space:pre;font-weight:400;font-size:.87em;line-height:1.15", text: slider.said(index).replace(": ", "\n") }));
     if (index < 0 || !one) explorer.showGhost(null);
     else if (second) explorer.showGhost(one.entry, one.rate, { [second]: this.made.get(name).seconds[index] });
     else explorer.showGhost(one.entry, this.made.get(name).rates[index]);

@@ -164,6 +164,12 @@ export class Engine {
     return { sigma, noise: sigma > 0 ? this.noiseOf(state, surface) : null };
   }
 
+  /** Whether gradients are drawn with noise, not with a pattern: a path wanders, and a loss needs a mean.
+   * @param {any} state */
+  isNoisy(state) {
+    return this.conditions(state).sigma > 0 && !(this.surface(state.problem)?.pattern || []).length;
+  }
+
   /** Unit noise, a row a step: the pattern of a surface, or the normal numbers of the page, whose blocks
    * of 256 rows of two hold in their first 256 numbers those of one variable.
    * @param {any} state

@@ -12,6 +12,7 @@ import { numberText } from "./numbers.js";
 /** @typedef {import("../../browser/static/marks.js").Mark} Mark */
 
 const GRID = 276;
+const FEW_MINIMA = 4; // each of so many has its name
 const CELL = 8; // labels see one point of paths in so many pixels
 export const FEW = 8; // more paths are drawn as a group, of which the chosen one stands out
 
@@ -268,31 +269,44 @@ export class MapGround {
    * @param {CanvasRenderingContext2D} pen that measures */
   labelsOver(below, pen) {
     const labels = new Labels(pen, this.width, this.height, below);
-    // Where paths lie over each other one point is enough: labels are placed anew at every frame.
+    labels.keepOff(this.sparse(this.explorer.shown.slice(0, FEW)));
+    return labels;
+  }
+
+  /** Points along paths, one in a few pixels where they lie over each other: labels are placed anew at every frame.
+   * @param {any[]} shown
+   * @returns {number[][]} */
+  sparse(shown) {
     /** @type {Map<number, number[]>} */
     const cells = new Map();
-    for (const one of this.explorer.shown.slice(0, FEW)) {
+    for (const one of shown) {
       for (const place of between(this.outlines.get(one)?.places || [])) {
         if (this.inside(place)) cells.set(Math.round(place[0] / CELL) * 4096 + Math.round(place[1] / CELL), place);
       }
     }
-    labels.keepOff([...cells.values()]);
-    return labels;
+    return [...cells.values()];
   }
 
-  /** The minima; the name of a single one stands beside it.
+  /** The minima and other places that have a name; those of a few minima stand beside them.
    * @param {Labels} labels
    * @returns {Mark[]} in pixels */
   minimaMarks(labels) {
-    const { engine, state, view, palette } = this.explorer;
+    const { engine, state, view, palette, options } = this.explorer;
     if (view === "apart") return [];
     const { minima } = engine.surface(state.problem);
     /** @type {number[][]} */
     const places = minima.map((/** @type {number[]} */ point) => [this.x(point[0]), this.y(this.curve ? this.lossAt(point) : point[1])]).filter((/** @type {number[]} */ place) => this.inside(place));
     for (const [x, y] of places) labels.keepFree(x, y, 10);
     const marks = places.map(([x, y]) => pointMark(x, y, "star", 17, palette.ink, palette.paper, 1.2));
-    if (minima.length > 1 || this.curve || !places.length) return marks;
-    return [...marks, ...labels.beside("minimum", places, { ink: palette.ink, size: 14 * state.text_size }, { distance: 13, most: 90 })];
+    if (this.curve) return marks;
+    /** @type {[string, number[]][]} */
+    const named = (options.places[state.problem] || []).map((/** @type {[string, number, number]} */ [text, x, y]) => [text, [this.x(x), this.y(y)]]).filter((/** @type {[string, number[]]} */ [, place]) => this.inside(place));
+    for (const [, [x, y]] of named) {
+      labels.keepFree(x, y, 8);
+      marks.push(pointMark(x, y, "x", 11, palette.ink, palette.paper, 1));
+    }
+    if (minima.length <= FEW_MINIMA) named.push(...places.map((place) => /** @type {[string, number[]]} */ (["minimum", place])));
+    return [...marks, ...named.flatMap(([text, place]) => labels.beside(text, [place], { ink: palette.ink, size: 14 * state.text_size }, { distance: 13, most: 90 }))];
   }
 
   /** The name of the start, which at first says what one may do.

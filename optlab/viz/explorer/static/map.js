@@ -15,6 +15,11 @@ import { numberText } from "./numbers.js";
 const APART = 3; // dots nearer than this, in pixels, are left out
 const TIGHT = 8; // dots nearer than this run into each other: they are small and have no edge
 const MANY = 60, CROWDED = 15; // later dots have squares of so many pixels each
+export const OPENING = 0.65; // of full strength: what lies ahead of the start
+const FUTURE = 0.42; // and later ahead of the cursor
+const WANDERING = 0.18, WANDERED = 0.4; // the same of a path with noise, and what lies so many steps behind its cursor
+const LATEST = 40, SPARSE = 6; // with dots only where they are so many pixels apart
+const OWN_PIXELS = 22; // pixels from all others, where a route is told from them
 
 export class MapDrawing extends MapGround {
   /** Show another part of the plane. @param {number[]} box */
@@ -53,9 +58,13 @@ export class MapDrawing extends MapGround {
     const pen = fitCanvas(this.base, this.width, this.height);
     clearCanvas(pen);
     if (explorer.view !== "apart") {
-      const paths = [...this.outlines].map(([one, { x, y }]) => lineMark(x, y, { color: one.color, width: 1.5, opacity: this.faint(one) ? 0.15 : 0.42 }));
+      const noisy = explorer.engine.isNoisy(state), ahead = noisy ? WANDERING : state.step ? FUTURE : OPENING;
+      const paths = [...this.outlines].map(([one, { x, y }]) => lineMark(x, y, { color: one.color, width: state.step ? 1.5 : 1.8, opacity: this.faint(one) ? 0.15 : ahead }));
       drawMarks(pen, this.frame, paths);
     }
+    this.atStart = !state.step;
+    /** At the start the places of the names of routes. @type {[any, number[][]][]} */
+    this.names = state.step ? [] : [...this.outlines.keys()].filter((one) => !this.faint(one)).map((one) => [one, this.nameOf(one)]);
     this.labels = this.labelsOver(this.groundLabels, pen);
     drawMarks(pen, this.pixels, this.minimaMarks(this.labels));
   }
@@ -68,6 +77,7 @@ export class MapDrawing extends MapGround {
   drawTop() {
     const { explorer } = this;
     const { palette, state } = explorer;
+    if (this.atStart === Boolean(state.step)) this.drawBase(); // routes are paler once they are gone
     const pen = fitCanvas(this.top, this.width, this.height);
     clearCanvas(pen);
     const size = 15 * state.text_size;
@@ -99,7 +109,18 @@ export class MapDrawing extends MapGround {
       if (this.faint(one)) continue;
       marks.push(...labels.beside(one.entry.name, [place], { ink: one.color, size, bold: true }));
     }
+    for (const [one, places] of this.names) marks.push(...labels.beside(one.entry.name, places, { ink: one.color, size, bold: true }));
     drawMarks(pen, this.pixels, marks);
+  }
+
+  /** Where a route that nobody has gone yet has its name: near its end, where no other is; else at its end.
+   * @param {any} one
+   * @returns {number[][]} */
+  nameOf(one) {
+    const end = [...this.outlines.get(one).places].reverse().find((/** @type {number[] | null} */ place) => place && this.inside(place));
+    const own = this.sparse([one]), others = this.sparse(this.explorer.shown.filter((/** @type {any} */ other) => other !== one).slice(0, FEW));
+    const free = own.slice(own.length >> 1).filter(([x, y]) => others.every(([ox, oy]) => Math.hypot(x - ox, y - oy) > OWN_PIXELS));
+    return free.length ? free.slice(-3) : end ? [end] : [];
   }
 
   /** The part of a path up to the cursor, with a dot a step.
@@ -114,8 +135,12 @@ export class MapDrawing extends MapGround {
     if (count < 2) return [];
     const faint = this.faint(one);
     // Of a long path that stays where it is, the middle steps back behind its first and last steps.
-    const crowded = !faint && count > 2 * MANY && this.isCrowded(places, count);
-    const pieces = crowded ? [[0, MANY, 1], [MANY - 1, count - MANY / 2, 0.3], [count - MANY / 2 - 1, count, 1]] : [[0, count, faint ? 0.35 : 1]];
+    // Of one with noise all but its last steps do: it would be a ball of wool.
+    const noisy = this.explorer.engine.isNoisy(state), recent = noisy ? Math.max(0, count - LATEST - 1) : 0;
+    const crowded = !faint && !noisy && count > 2 * MANY && this.isCrowded(places, count);
+    let pieces = [[0, count, faint ? 0.35 : 1]];
+    if (crowded) pieces = [[0, MANY, 1], [MANY - 1, count - MANY / 2, 0.3], [count - MANY / 2 - 1, count, 1]];
+    else if (recent && !faint) pieces = [[0, recent + 1, WANDERED], [recent, count, 1]];
     /** @type {Mark[]} */
     const marks = pieces.map(([from, to, opacity]) => lineMark(x.subarray(from, to), y.subarray(from, to), { color: one.color, width: opacity < 1 ? 1.4 : 2.6, dash: opacity < 1 ? [] : one.style.dash, opacity }));
     if (faint) return marks;
@@ -129,7 +154,8 @@ export class MapDrawing extends MapGround {
       const place = places[i];
       if (!place || !this.inside(place) || !Number.isInteger(steps[i])) continue;
       if (crowded && i > MANY && i < count - MANY / 2) continue;
-      if (before && Math.hypot(place[0] - before[0], place[1] - before[1]) < APART) continue;
+      if (i < recent) continue;
+      if (before && Math.hypot(place[0] - before[0], place[1] - before[1]) < (noisy ? SPARSE : APART)) continue;
       const cell = i > MANY ? Math.round(place[0] / CROWDED) * 4096 + Math.round(place[1] / CROWDED) : -i - 1;
       if (cells.has(cell)) continue;
       cells.add(cell);
@@ -186,7 +212,10 @@ export class MapDrawing extends MapGround {
     const one = shown.find((/** @type {any} */ each) => each.entry.name === ghost.name);
     if (!one) return [];
     const { x, y } = coordinatesOf(ghost.run);
-    return [lineMark(x, y, { color: one.color, width: 2, dash: [2, 3] })];
+    // Where it leaves the view for good it ends: one that diverges would go to and fro across the map.
+    let count = x.length;
+    while (count && !this.inside([this.x(x[count - 1]), this.y(y[count - 1])])) count--;
+    return [lineMark(x.subarray(0, count + 1), y.subarray(0, count + 1), { color: one.color, width: 2, dash: [2, 3] })];
   }
 
   // Under the pointer ----------------------------------------------------------------------------
@@ -218,6 +247,7 @@ export class MapDrawing extends MapGround {
     const marks = [];
     this.hover.hidden = !this.pointer || Boolean(this.drag) || explorer.playing || explorer.view === "apart";
     if (this.hover.hidden || !this.pointer) return marks;
+    this.hover.style.bottom = `${Math.round(23 * state.text_size)}px`; // over the numbers of the axis
     const near = this.nearest();
     const spot = near ? near.place : [this.pointer.x, this.pointer.y];
     let point = this.pointAt(spot[0], spot[1]);

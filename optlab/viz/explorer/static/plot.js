@@ -7,6 +7,7 @@ import { make } from "../../browser/static/elements.js";
 import { lineMark, pixelFrame, pointMark, ruleMark, textMark } from "../../browser/static/marks.js";
 import { seriesOf } from "./engine.js";
 import { Labels } from "./labels.js";
+import { OPENING } from "./map.js";
 import { fillSelect, numberText } from "./numbers.js";
 import { Plane } from "./plane.js";
 
@@ -27,6 +28,22 @@ function inked(heights, width) {
     if (Number.isFinite(way)) sum += Math.min(way, 200);
   }
   return sum / Math.max(1, width);
+}
+
+/** The mean over neighboring steps, as Python's curve_view.moving_mean, as far as values are finite.
+ * @param {ArrayLike<number>} values
+ * @param {number} window an odd number of steps, fewer at the ends */
+export function meanOf(values, window) {
+  const found = Float64Array.from(values), half = (window - 1) / 2;
+  let last = found.findIndex((value) => !Number.isFinite(value));
+  if (last < 0) last = found.length;
+  for (let k = 0; k < last; k++) {
+    const from = Math.max(0, k - half), to = Math.min(last, k + half + 1);
+    let sum = 0;
+    for (let i = from; i < to; i++) sum += values[i];
+    found[k] = sum / (to - from);
+  }
+  return found;
 }
 
 export class Plot {
@@ -151,8 +168,10 @@ export class Plot {
       if (!one.run) continue;
       const what = this.rowsOf(one);
       const values = what && seriesOf(one.run, what, explorer.coordinate);
-      if (values) this.curves.push({ one, values, what });
+      if (values) this.curves.push({ one, values, what, drawn: values });
     }
+    this.window = this.smooths ? Math.max(3, 2 * Math.floor(Math.max(0, ...this.curves.map(({ values }) => values.length)) / 80) + 1) : 0;
+    if (this.window) for (const curve of this.curves) curve.drawn = meanOf(curve.values, this.window);
     /** @type {number[]} */
     const all = [];
     let wild = 0;
@@ -164,6 +183,12 @@ export class Plot {
       }
     }
     this.chooseScale(all, wild);
+  }
+
+  /** Whether losses are noisy: a mean stands over them. */
+  get smooths() {
+    const { explorer } = this;
+    return this.what === "loss" && (explorer.network || explorer.engine.isNoisy(explorer.state));
   }
 
   /** @param {number[]} all
@@ -189,6 +214,7 @@ export class Plot {
       this.low -= room;
       this.high = top + room;
     } else {
+      this.shift = 0; // no loss is above it: the axis has the losses themselves
       const sizes = all.map(Math.abs).filter((v) => v > 0).sort((a, b) => a - b);
       const largest = sizes.length ? sizes[sizes.length - 1] : 1;
       const middle = sizes.length ? sizes[Math.floor(sizes.length / 2)] : 1;
@@ -248,6 +274,12 @@ export class Plot {
     return small ? value.toExponential(2).replace(/\.?0+e/, "e").replace("-", value < 0 ? "−" : "-") : numberText(value);
   }
 
+  /** The text of a value at its curve: a number of the axis, above the shift.
+   * @param {number} value */
+  valueText(value) {
+    return numberText(value - this.shift);
+  }
+
   /** @returns {number[]} of the axis: above the shift where it is logarithmic */
   ticks() {
     if (this.scale === "angle") return [0, 45, 90, 135, 180];
@@ -289,11 +321,12 @@ export class Plot {
       return;
     }
     this.prepare();
+    this.atStart = !state.step;
     const size = 13 * state.text_size;
     /** @type {Mark[]} */
     const rules = [];
-    const notes = this.partMarks(size);
     const labels = new Labels(pen, this.width, this.height);
+    const notes = this.partMarks(size, labels);
     for (const tick of this.ticks()) {
       const at = this.scale === "log" ? Math.log10(tick) : this.bend(tick);
       rules.push(ruleMark("y", at, tick === 0 && this.scale !== "log" ? palette.frame : palette.rule));
@@ -305,19 +338,22 @@ export class Plot {
     }
     const many = this.curves.length > 8;
     for (const curve of this.curves) {
-      const { values } = curve;
-      curve.heights = Array.from(values, (/** @type {number} */ value) => this.y(value));
+      const { values, drawn } = curve;
+      curve.heights = Array.from(drawn, (/** @type {number} */ value) => this.y(value));
       // Three heights of the plot away a curve goes no farther.
       const tall = this.high - this.low;
-      curve.y = Float64Array.from(values, (/** @type {number} */ value) => (Number.isNaN(value) ? NaN : Math.max(this.low - 3 * tall, Math.min(this.low + 3 * tall, this.bend(value)))));
+      const near = (/** @type {number} */ value) => (Number.isNaN(value) ? NaN : Math.max(this.low - 3 * tall, Math.min(this.low + 3 * tall, this.bend(value))));
+      curve.y = Float64Array.from(drawn, near);
+      curve.raw = this.window ? Float64Array.from(values, near) : null;
       curve.x = Float64Array.from(values, (/** @type {number} */ _, /** @type {number} */ k) => k);
       curve.ink = inked(curve.heights, this.width - this.left - this.right);
     }
     this.curves.sort((/** @type {any} */ a, /** @type {any} */ b) => b.ink - a.ink); // the others lie over a block
     const lines = this.curves.map(({ one, x, y, ink }) => {
       const faint = many && one.entry.name !== state.selected;
-      return { ...lineMark(x, y, { color: one.color, width: 1.6, opacity: faint ? 0.15 : ink > BLOCK ? 0.16 : 0.4 }), clip: true };
+      return { ...lineMark(x, y, { color: one.color, width: 1.6, opacity: faint ? 0.15 : ink > BLOCK ? 0.16 : state.step ? 0.4 : OPENING }), clip: true };
     });
+    if (this.window && !many) lines.unshift(...this.rawMarks(Infinity, 0.16));
     if (!this.curves.some(({ values }) => values.some(Number.isFinite))) {
       const text = this.what === "memory" ? "No memory: each step depends on its own gradient alone." : "Nothing to show: no optimizer here has it.";
       const look = { ink: palette.quiet, size }, said = labels.lines(text, look, Math.min(16 * size, this.width - this.left));
@@ -326,6 +362,13 @@ export class Plot {
     drawMarks(pen, this.frame, [...rules, ...lines]);
     drawMarks(pen, this.pixels, notes);
     this.describe();
+  }
+
+  /** The losses of every step behind their means, up to a step.
+   * @param {number} count
+   * @param {number} opacity */
+  rawMarks(count, opacity) {
+    return this.curves.map(({ one, x, raw }) => ({ ...lineMark(x.subarray(0, count), raw.subarray(0, count), { color: one.color, width: 1.2, opacity }), clip: true }));
   }
 
   /** Even steps of 1, 2 or 5 times a power of ten; the last step where it is one of them.
@@ -340,12 +383,17 @@ export class Plot {
 
   /** The parts of a run that the claim of an example names, as brackets over the curves.
    * @param {number} size
+   * @param {Labels} labels
    * @returns {Mark[]} in pixels */
-  partMarks(size) {
+  partMarks(size, labels) {
     const { palette } = this.explorer;
     return this.parts.flatMap(([text, from, to]) => {
       const x0 = this.x(from) + 2, x1 = this.x(to) - 2;
-      return [lineMark([x0, x1], [size * 1.6, size * 1.6], { color: palette.ink, width: 2.4 }), textMark((x0 + x1) / 2, size * 0.75, text, { ink: palette.quiet, size })];
+      const look = { ink: palette.quiet, size };
+      // The name of a short part begins where it does, that of the next may end where it does.
+      const at = (/** @type {number} */ x, /** @type {string} */ across) => textMark(x, size * 0.75, text, { ...look, across });
+      const names = [at((x0 + x1) / 2, "center"), at(x0, "left"), at(x1, "right")];
+      return [lineMark([x0, x1], [size * 1.6, size * 1.6], { color: palette.ink, width: 2.4 }), ...labels.offer(...(labels.wide(text, look) > x1 - x0 ? names.slice(1) : names))];
     });
   }
 
@@ -357,7 +405,7 @@ export class Plot {
     else if (what === "length") text = explorer.network ? "norm of the update" : "length of the update";
     else if (what === "angle") text = "degrees between update and −gradient";
     else text = [...new Set(this.curves.map((curve) => `${curve.one.entry.name}: ${curve.what}`))].slice(0, 3).join(", ");
-    this.about.textContent = what === "memory" ? "" : text + (this.scale === "log" && what === "loss" ? ", log scale" : "") + scale;
+    this.about.textContent = what === "memory" ? "" : text + (this.scale === "log" && what === "loss" ? ", log scale" : "") + scale + (this.window ? `; bold: mean of ${this.window}` : "");
     this.area.title = what === "memory" ? text + scale : "";
   }
 
@@ -368,6 +416,7 @@ export class Plot {
       return;
     }
     const { palette, state } = explorer;
+    if (this.what !== "plane" && this.atStart === Boolean(state.step)) this.drawBase();
     const pen = fitCanvas(this.top, this.width, this.height);
     clearCanvas(pen);
     this.top.setAttribute("aria-valuemax", String(state.steps));
@@ -378,6 +427,7 @@ export class Plot {
     }
     const px = Math.round(this.x(state.step)) + 0.5;
     const many = this.curves.length > 8, count = state.step + 1;
+    if (this.window && !many) drawMarks(pen, this.frame, this.rawMarks(count, 0.25));
     drawMarks(pen, this.frame, this.curves.map(({ one, x, y, ink }) => {
       const faint = many && one.entry.name !== state.selected, block = ink > BLOCK;
       const look = { color: one.color, width: faint ? 1.4 : block ? 1.2 : 2.6, dash: block ? [] : one.style.dash, opacity: faint ? 0.3 : block ? 0.25 : 1 };
@@ -387,18 +437,24 @@ export class Plot {
     const marks = [];
     if (this.curves.length) marks.push(lineMark([px, px], [this.upper - 6, this.height - this.lower], { color: palette.ink, width: 1.6 }));
     const labels = [];
-    for (const { one, values } of this.curves) {
-      const value = values[Math.min(state.step, one.run.last)];
+    for (const { one, drawn, values } of this.curves) {
+      // Before the first step there is nothing to take a mean of: all start with one loss.
+      const value = state.step ? drawn[Math.min(state.step, one.run.last)] : values[0];
       if (!Number.isFinite(value) || (many && one.entry.name !== state.selected)) continue;
       const py = this.y(value);
       if (py < -4 || py > this.height - this.lower + 6) continue;
-      marks.push(pointMark(px, py, one.style.marker, 13, one.color, palette.paper));
-      labels.push({ one, py, wanted: py, text: `${one.entry.name} ${numberText(value)}` });
+      if (state.step) marks.push(pointMark(px, py, one.style.marker, 13, one.color, palette.paper));
+      labels.push({ one, py, wanted: py, text: `${one.entry.name} ${this.valueText(value)}` });
+    }
+    // At the start all are at one place, which is marked as on the map.
+    for (const { one, py } of state.step ? [] : labels) {
+      const same = labels.length > 1 && labels.every((other) => Math.abs(other.py - py) < 2);
+      marks.push(same ? pointMark(px, py, "circle", 13, palette.paper, palette.ink, 2.2) : pointMark(px, py, one.style.marker, 13, one.color, palette.paper));
     }
     drawMarks(pen, this.pixels, [...marks, ...this.labelMarks(pen, labels, px)]);
     const chosen = this.curves.find(({ one }) => one.entry.name === state.selected);
     this.top.setAttribute("aria-label", `${this.about.textContent || "memory"}, over the steps`);
-    this.top.setAttribute("aria-valuetext", `step ${state.step}: ${state.selected} ${chosen ? numberText(chosen.values[state.step]) : "not there"}`);
+    this.top.setAttribute("aria-valuetext", `step ${state.step}: ${state.selected} ${chosen ? this.valueText(chosen.drawn[state.step]) : "not there"}`);
   }
 
   /** Labels beside the cursor, where neither a curve nor another label is.
