@@ -152,20 +152,23 @@ export class Controls {
     made.remove.hidden = explorer.network || explorer.shown.length < 2;
     this.drawSample(made.sample, one);
     const second = explorer.second(one.entry);
-    const { notch, height, most } = explorer.sliderSizes();
+    const { notch, height, most, union } = explorer.sliderSizes();
     const waiting = !one.run;
+    // Equal rates of all stand below each other, where there is room for that.
+    const places = made.rates.map((/** @type {number} */ rate, /** @type {number} */ i) => (union ? union.indexOf(rate) : i));
+    made.rate.element.style.marginLeft = `${notch * places[0]}px`;
     made.rate.draw({
-      values: made.rates, index: Math.max(0, made.rates.indexOf(one.rate)), finals: engine.finals(state, one.entry, one.rate, "learning_rate", made.rates),
-      floor: explorer.floor.floor, start: explorer.startLoss, color: one.color, palette, width: notch * made.rates.length, height, disabled: explorer.network, best: !explorer.open, open: true, steady: (/** @type {number} */ i) => explorer.network || engine.steady(state, one.entry, made.rates[i]),
+      values: made.rates, places, index: Math.max(0, made.rates.indexOf(one.rate)), finals: engine.finals(state, one.entry, one.rate, "learning_rate", made.rates),
+      floor: explorer.floor.floor, start: explorer.startLoss, color: one.color, palette, notch, height, disabled: explorer.network, best: !explorer.open, open: true, steady: (/** @type {number} */ i) => explorer.network || engine.steady(state, one.entry, made.rates[i]),
     });
     // Their values stand in a column, though some sliders have a notch more.
-    made.rateValue.style.marginLeft = `${notch * (most[0] - made.rates.length)}px`;
+    made.rateValue.style.marginLeft = `${notch * (most[0] - 1 - places[places.length - 1])}px`;
     put(made.rateValue, numberText(one.rate, 6));
     if (second) {
       const value = one.entry.settings[second];
       made.other.draw({
         values: made.seconds, index: Math.max(0, made.seconds.indexOf(value)), finals: engine.finals(state, one.entry, one.rate, second, made.seconds),
-        floor: explorer.floor.floor, start: explorer.startLoss, color: one.color, palette, width: notch * made.seconds.length, height, disabled: waiting && !explorer.model.alive, best: !explorer.open, steady: (/** @type {number} */ i) => engine.steady(state, { ...one.entry, settings: { ...one.entry.settings, [second]: made.seconds[i] } }, one.rate),
+        floor: explorer.floor.floor, start: explorer.startLoss, color: one.color, palette, notch, height, disabled: waiting && !explorer.model.alive, best: !explorer.open, steady: (/** @type {number} */ i) => engine.steady(state, { ...one.entry, settings: { ...one.entry.settings, [second]: made.seconds[i] } }, one.rate),
       });
       made.otherValue.style.marginLeft = `${notch * (most[1] - made.seconds.length)}px`;
       put(made.otherValue, numberText(value, 6));

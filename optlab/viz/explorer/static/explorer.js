@@ -16,6 +16,8 @@ import { numberText } from "./numbers.js";
 import { PathMap } from "./path_map.js";
 import { Plot } from "./plot.js";
 
+/** Pixels; with narrower notches every slider has its own places. */
+const LEAST_NOTCH = 8;
 const NAMED_KEYS = ["loss", "memory", "length", "angle", "plane", "beside"];
 /** @param {string} color
  * @param {string} other
@@ -437,23 +439,34 @@ export class Explorer extends Changes {
     return true;
   }
 
-  /** The width of a notch, one for all sliders, the height of a slider, and the most notches of a rate and of a
-   * second setting. */
+  /** The width of a notch, one for all sliders, the height of a slider, the most notches of a rate and of a
+   * second setting, and the rates of all, unless they are too many to stand below each other. */
   sliderSizes() {
     const size = this.state.text_size;
     const height = Math.round((this.controls.inRows.length > 2 ? 40 : 44) * Math.max(1, 0.85 * size));
-    const counts = [1, 1];
-    for (const { rates, seconds } of this.controls.made.values()) {
-      counts[0] = Math.max(counts[0], rates.length);
-      counts[1] = Math.max(counts[1], seconds.length);
+    const counts = [1, 1], rates = new Set();
+    for (const made of this.controls.made.values()) {
+      counts[0] = Math.max(counts[0], made.rates.length);
+      counts[1] = Math.max(counts[1], made.seconds.length);
+      for (const rate of made.rates) rates.add(rate);
     }
-    // The other parts of a row, as the style sheet has them, and the gaps between them.
-    const middle = this.layout === "middle";
-    const most = this.layout === "narrow" ? counts.map(() => Math.max(...counts)) : counts;
-    if (this.layout === "narrow") return { notch: Math.min(30, (this.room - 162 * size - 12) / most[0]), height, most };
+    /** @type {number[]} */
+    const union = [...rates].sort((a, b) => a - b);
+    const together = [Math.max(1, union.length), counts[1]];
+    const wide = this.notchWidth(together);
+    if (wide >= LEAST_NOTCH || union.length === counts[0]) return { notch: wide, height, most: together, union };
+    return { notch: this.notchWidth(counts), height, most: counts, union: null };
+  }
+
+  /** The width of a notch for so many rates and second settings: what the other parts of a row leave, as the
+   * style sheet has them, with the gaps between them.
+   * @param {number[]} counts */
+  notchWidth(counts) {
+    const size = this.state.text_size, middle = this.layout === "middle";
+    if (this.layout === "narrow") return Math.min(30, (this.room - 162 * size - 12) / Math.max(...counts));
     const first = this.column - (middle ? 136 + 30 + 60 : 172 + 36 + 60) * size - 18;
     const second = this.room - this.column - (middle ? 12 : 20) - (middle ? 76 + 42 : 92 + 44) * size - 44;
-    return { notch: Math.max(6, Math.min(24 * size, first / counts[0], second / counts[1])), height, most };
+    return Math.max(6, Math.min(34 * size, first / counts[0], second / counts[1]));
   }
 
   draw() {
