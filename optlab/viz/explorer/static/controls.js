@@ -58,9 +58,12 @@ export class Controls {
     this.caption.hidden = explorer.network;
     const sensitive = shown.some((/** @type {any} */ one) => one.sensitive >= 0);
     const best = explorer.open ? "no lowest point in view: no rate is best" : "○ best";
-    this.putCaption(`${paidSaid(shown, explorer.options.paying)}loss after ${state.steps} steps at every notch; ${best}, hatched diverges${sensitive ? "; ≈ sensitive to the last bit" : ""}`, explorer.kernelSaid());
-    this.element.classList.toggle("ol-compact", rows.length === CHIPS - 1);
+    this.putCaption(`${explorer.tight ? "rate · " : ""}${paidSaid(shown, explorer.options.paying)}loss after ${state.steps} steps at every notch; ${best}, hatched diverges${sensitive ? "; ≈ sensitive to the last bit" : ""}`, explorer.kernelSaid());
     this.buildChips(shown);
+    const { rows: room, roomy } = explorer.rowSizes();
+    this.element.classList.toggle("ol-compact", rows.length === CHIPS - 1);
+    this.element.classList.toggle("ol-roomy", roomy);
+    this.element.style.setProperty("--rows", `${room}px`);
     // All have one width of a notch, which depends on how many there are in every row.
     for (const { entry } of rows) {
       const made = this.made.get(entry.name);
@@ -178,8 +181,8 @@ export class Controls {
   /** @param {HTMLCanvasElement} canvas
    * @param {any} one */
   drawSample(canvas, one) {
-    const { palette, state, layout } = this.explorer;
-    const size = state.text_size, wide = (layout === "middle" ? 34 : 46) * size, tall = 18 * size;
+    const { palette, state, layout, tight } = this.explorer;
+    const size = state.text_size, wide = (tight ? 30 : layout === "middle" ? 34 : 46) * size, tall = 18 * size;
     const key = [palette.paper, one.color, one.style.dash, one.style.marker, wide, tall, window.devicePixelRatio].join("|");
     if (canvas.dataset.shows === key) return; // what is drawn again is rasterized again, each in a layer of its own
     canvas.dataset.shows = key;

@@ -399,6 +399,8 @@ export class Explorer extends Changes {
     root.style.setProperty("--size", String(size));
     this.layout = width >= 860 * size ? "wide" : width >= 640 * size ? "middle" : "narrow";
     for (const name of ["wide", "middle", "narrow"]) root.classList.toggle(`ol-${name}`, name === this.layout);
+    this.tight = this.layout === "middle" && width < 720 * size; // the word "rate" stands in the caption alone
+    root.classList.toggle("ol-tight", this.tight);
     root.classList.toggle("ol-apart-view", this.view === "apart");
     root.classList.toggle("ol-network", this.network && !this.pathMap);
     const room = this.body.clientWidth;
@@ -439,11 +441,20 @@ export class Explorer extends Changes {
     return true;
   }
 
+  /** The heights of all rows, which is that of three optimizers, and of a slider. Rows of chips, of networks and
+   * in one column are as high as they need to be. */
+  rowSizes() {
+    const size = this.state.text_size, scale = Math.max(1, 0.85 * size), rows = Math.round(Math.max(114, 99.5 * size));
+    const count = this.controls.inRows.length;
+    const roomy = count < 3 && !this.network && this.controls.chips.hidden;
+    const height = this.layout === "narrow" ? 44 * scale : count > 2 ? rows / 3 : roomy ? rows / 2 - 5 : 44 * scale;
+    return { rows, roomy, height: Math.round(height) };
+  }
+
   /** The width of a notch, one for all sliders, the height of a slider, the most notches of a rate and of a
    * second setting, and the rates of all, unless they are too many to stand below each other. */
   sliderSizes() {
-    const size = this.state.text_size;
-    const height = Math.round((this.controls.inRows.length > 2 ? 40 : 44) * Math.max(1, 0.85 * size));
+    const { height } = this.rowSizes();
     const counts = [1, 1], rates = new Set();
     for (const made of this.controls.made.values()) {
       counts[0] = Math.max(counts[0], made.rates.length);
@@ -453,9 +464,10 @@ export class Explorer extends Changes {
     /** @type {number[]} */
     const union = [...rates].sort((a, b) => a - b);
     const together = [Math.max(1, union.length), counts[1]];
-    const wide = this.notchWidth(together);
-    if (wide >= LEAST_NOTCH || union.length === counts[0]) return { notch: wide, height, most: together, union };
-    return { notch: this.notchWidth(counts), height, most: counts, union: null };
+    const fit = this.notchWidth(together) >= LEAST_NOTCH || union.length === counts[0];
+    const most = fit ? together : counts;
+    // In one column all values stand below each other.
+    return { notch: this.notchWidth(most), height, most: this.layout === "narrow" ? most.map(() => Math.max(...most)) : most, union: fit ? union : null };
   }
 
   /** The width of a notch for so many rates and second settings: what the other parts of a row leave, as the
@@ -463,8 +475,8 @@ export class Explorer extends Changes {
    * @param {number[]} counts */
   notchWidth(counts) {
     const size = this.state.text_size, middle = this.layout === "middle";
-    if (this.layout === "narrow") return Math.min(30, (this.room - 162 * size - 12) / Math.max(...counts));
-    const first = this.column - (middle ? 136 + 30 + 60 : 172 + 36 + 60) * size - 18;
+    if (this.layout === "narrow") return Math.min(30, (this.room - 150 * size - 12) / Math.max(...counts));
+    const first = this.column - (this.tight ? 120 + 60 : middle ? 136 + 30 + 60 : 172 + 36 + 60) * size - (this.tight ? 12 : 18);
     const second = this.room - this.column - (middle ? 12 : 20) - (middle ? 76 + 42 : 92 + 44) * size - 44;
     return Math.max(6, Math.min(34 * size, first / counts[0], second / counts[1]));
   }
