@@ -165,7 +165,7 @@ export class Controls {
       floor: explorer.floor.floor, start: explorer.startLoss, color: one.color, palette, notch, height, disabled: explorer.network, best: !explorer.open, open: true, steady: (/** @type {number} */ i) => explorer.network || engine.steady(state, one.entry, made.rates[i]),
     });
     // Their values stand in a column, though some sliders have a notch more.
-    made.rateValue.style.marginLeft = `${notch * (most[0] - 1 - places[places.length - 1])}px`;
+    made.rateValue.style.marginLeft = explorer.network ? "" : `${notch * (most[0] - 1 - places[places.length - 1])}px`;
     put(made.rateValue, numberText(one.rate, 6));
     if (second) {
       const value = one.entry.settings[second];

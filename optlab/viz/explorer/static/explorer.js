@@ -16,6 +16,8 @@ import { numberText } from "./numbers.js";
 import { PathMap } from "./path_map.js";
 import { Plot } from "./plot.js";
 
+/** Pixels: of the pictures on a page of its own that is high enough. */
+const TALLEST = 440;
 /** Pixels; with narrower notches every slider has its own places. */
 const LEAST_NOTCH = 8;
 const NAMED_KEYS = ["loss", "memory", "length", "angle", "plane", "beside"];
@@ -90,7 +92,7 @@ export class Explorer extends Changes {
       const path = event.composedPath();
       if (!this.menu.panel.hidden && !path.includes(this.menu.panel) && !path.includes(this.menu.button)) this.menu.toggle(false);
     });
-    this.cleanup.push(listenWeakly(document, "fullscreenchange", this, "resized"));
+    this.cleanup.push(listenWeakly(document, "fullscreenchange", this, "resized"), listenWeakly(window, "resize", this, "windowResized"));
   }
 
   destroy() {
@@ -387,6 +389,11 @@ export class Explorer extends Changes {
     this.later("size");
   }
 
+  /** Of a window that gets higher or lower, the pictures of a wide page do, too. */
+  windowResized() {
+    if (this.model.isStatic && this.layout === "wide") this.later("size");
+  }
+
   themed() {
     this.later("theme");
   }
@@ -399,7 +406,7 @@ export class Explorer extends Changes {
     root.style.setProperty("--size", String(size));
     this.layout = width >= 860 * size ? "wide" : width >= 640 * size ? "middle" : "narrow";
     for (const name of ["wide", "middle", "narrow"]) root.classList.toggle(`ol-${name}`, name === this.layout);
-    this.tight = this.layout === "middle" && width < 720 * size; // the word "rate" stands in the caption alone
+    this.tight = this.layout === "middle" && width < 720 * size && !this.network; // the word "rate" stands in the caption alone
     root.classList.toggle("ol-tight", this.tight);
     root.classList.toggle("ol-apart-view", this.view === "apart");
     root.classList.toggle("ol-network", this.network && !this.pathMap);
@@ -411,6 +418,7 @@ export class Explorer extends Changes {
       const rest = this.header.offsetHeight + this.examples.element.offsetHeight + this.controls.element.offsetHeight + 60;
       if (this.layout !== "narrow") tall = Math.max(tall, window.innerHeight - rest);
     }
+    else if (this.model.isStatic && this.layout === "wide") tall = Math.max(tall, Math.min(TALLEST * size, this.windowRest()));
     const apart = this.view === "apart" && this.map;
     // A step that is taken apart has the room of the examples too: what is below stays in place.
     if (apart && this.layout !== "narrow" && !this.isFull) tall += this.examples.room();
@@ -424,7 +432,7 @@ export class Explorer extends Changes {
     this.column = this.layout === "narrow" ? room : Math.round(room * (this.layout === "wide" ? 0.6 : 0.54));
     root.style.setProperty("--column", `${this.column}px`);
     // In one column play and scrubber stand below the map, within reach of a thumb.
-    const { bar } = this.controls, place = narrow && this.map ? this.left : this.controls.element;
+    const { bar } = this.controls, place = narrow && (this.map || this.pathMap) ? this.left : this.controls.element;
     if (bar.parentElement !== place) {
       if (place === this.left) this.left.append(bar);
       else place.prepend(bar);
@@ -439,6 +447,14 @@ export class Explorer extends Changes {
     if (!apart) this.plot.resize(this.plot.element.clientWidth, narrow && !this.network ? Math.round(260 * Math.max(1, size * 0.9)) : tall);
     this.apart.resize(apart && !narrow ? tall : 0);
     return true;
+  }
+
+  /** The height that the window of a page of its own has for the pictures, beside all else that is there in Look. */
+  windowRest() {
+    const { root, body, message, examples } = this;
+    const around = root.offsetHeight - body.offsetHeight - (message.hidden ? 0 : message.offsetHeight + 8);
+    const above = root.getBoundingClientRect().top + window.scrollY;
+    return window.innerHeight - around - (examples.element.hidden ? examples.room() : 0) - 2 * above;
   }
 
   /** The heights of all rows, which is that of three optimizers, and of a slider. Rows of chips, of networks and
@@ -493,8 +509,9 @@ export class Explorer extends Changes {
       if (!this.layOut()) return; // not on the page yet; the observer fires again
       this.controls.update();
       this.plot.update();
-      if (!this.laidOut || this.lastHeights !== `${this.header.offsetHeight}|${this.plot.head.offsetHeight}`) {
-        this.lastHeights = `${this.header.offsetHeight}|${this.plot.head.offsetHeight}`;
+      const heights = [this.header, this.plot.head, this.controls.element].map((part) => part.offsetHeight).join();
+      if (!this.laidOut || this.lastHeights !== heights) {
+        this.lastHeights = heights;
         this.layOut();
       }
       this.laidOut = true;
