@@ -226,8 +226,8 @@ PRESETS: dict[str, Preset] = {
     ),
     "oscillation": Preset(
         short="oscillation",
-        claim="A large rate throws gradient descent across the valley at every step. A rate five "
-        "times smaller never crosses it, and takes five times as long.",
+        claim="A large rate crosses the valley at every step. A fifth of it never does, and "
+        "takes five times as long.",
         holds=_crosses_at_every_step,
         problem="valley",
         optimizers={"large rate": ("SGD", {}), "small rate": ("SGD", {})},
@@ -239,8 +239,8 @@ PRESETS: dict[str, Preset] = {
     ),
     "conditioning": Preset(
         short="conditioning",
-        claim="One rate must serve both directions: across the valley, 36 times as curved, 6 steps "
-        "are enough; along it the same rate needs 342.",
+        claim="One rate for both directions: across the valley, 36 times as curved, it needs 6 "
+        "steps; along it, 342.",
         holds=_one_rate_for_both,
         problem="valley",
         optimizers={"SGD": ("SGD", {})},
@@ -253,8 +253,8 @@ PRESETS: dict[str, Preset] = {
     ),
     "momentum": Preset(
         short="momentum",
-        claim="Momentum remembers past gradients: at the same rate it is four times as fast along "
-        "the valley, and swings past the minimum.",
+        claim="Momentum remembers gradients: at an equal rate it is four times as fast, and "
+        "swings past the minimum.",
         holds=_remembers,
         problem="valley",
         optimizers={"SGD": ("SGD", {}), "Momentum": ("Momentum", {})},
@@ -266,8 +266,8 @@ PRESETS: dict[str, Preset] = {
     ),
     "saddle escape": Preset(
         short="saddle",
-        claim="At a saddle the gradient vanishes: gradient descent stays for nearly 300 steps. "
-        "RMSProp divides by the gradient's size, and does not slow down.",
+        claim="At a saddle the gradient vanishes: SGD waits nearly 300 steps. RMSProp divides "
+        "by it, and goes on.",
         holds=_waits_at_the_saddle,
         problem="monkey_saddle",
         optimizers={"SGD": ("SGD", {}), "RMSProp": ("RMSProp", {})},
@@ -282,8 +282,8 @@ PRESETS: dict[str, Preset] = {
     ),
     "bias correction": Preset(
         short="bias",
-        claim="Adam's averages start at zero. Uncorrected, its first steps are three to four times "
-        "as long, and it overshoots more than twice as far.",
+        claim="Adam's averages start at zero. Uncorrected, its first steps are three to four "
+        "times as long.",
         holds=_too_long_at_first,
         problem="valley",
         optimizers={"Adam": ("Adam", {}), "uncorrected": ("AdamWithoutCorrection", {})},
@@ -295,8 +295,8 @@ PRESETS: dict[str, Preset] = {
     ),
     "stability limit": Preset(
         short="stability",
-        claim="The curvature is 4. Below the rate 2/4 gradient descent arrives, at 2/4 it swings "
-        "for ever, above it swings ever wider.",
+        claim="At curvature 4 gradient descent arrives below the rate 2/4, swings for ever at "
+        "it, and ever wider above.",
         holds=_limit,
         problem="parabola",
         optimizers={"below": ("SGD", {}), "at the limit": ("SGD", {}), "above": ("SGD", {})},
@@ -308,8 +308,8 @@ PRESETS: dict[str, Preset] = {
     ),
     "noise": Preset(
         short="noise",
-        claim="With noise gradient descent never arrives, it hovers. A rate ten times smaller "
-        "hovers several times lower, and gets there ten times later.",
+        claim="With noise SGD only hovers. A tenth of the rate hovers lower, and takes ten times "
+        "as long to get there.",
         holds=_hovers,
         problem="noisy_bowl",
         optimizers={"large rate": ("SGD", {}), "small rate": ("SGD", {})},
@@ -321,8 +321,8 @@ PRESETS: dict[str, Preset] = {
     ),
     "LookAhead": Preset(
         short="LookAhead",
-        claim="Every five steps LookAhead goes half of the way back. That damps momentum's swings: "
-        "the loss stays below 0.1 from step 22 on, not from step 57.",
+        claim="Every five steps LookAhead goes half of the way back: the loss stays below 0.1 "
+        "from step 22 on, not 57.",
         holds=_damps,
         problem="valley",
         optimizers={"Momentum": ("Momentum", {}), "LookAhead": ("Momentum", {})},
@@ -334,8 +334,8 @@ PRESETS: dict[str, Preset] = {
     ),
     "Adam diverges": Preset(
         short="Adam fails",
-        claim="Of three slopes one is 3, two are −1: downhill is left. Adam forgets the large one "
-        "too soon and walks uphill for ever; AMSGrad arrives.",
+        claim="Of three slopes one is 3, two are −1. Adam forgets the 3 too soon and walks "
+        "uphill; AMSGrad arrives.",
         holds=_walks_uphill,
         problem="reddi",
         optimizers={

@@ -88,14 +88,14 @@ export class BasinsPanel {
   /** @param {any} explorer */
   constructor(explorer) {
     this.explorer = explorer;
-    this.title = make("div", { class: "beside-title" });
+    this.title = make("span", { class: "beside-title" });
     this.bar = make("progress", { max: "1", "aria-label": "starts that have run" });
     this.button = make("button", { type: "button", class: "item", on: { click: () => (this.running ? this.cancel() : this.begin()) } });
     this.whole = make("button", { type: "button", class: "item", text: "whole domain", title: "show all of the function's domain on the map", on: { click: () => this.showDomain() } });
-    this.work = make("div", { class: "beside-work" }, this.bar, this.button, this.whole);
+    this.work = make("span", { class: "beside-work" }, this.button, this.whole);
     this.legend = make("div", { class: "beside-legend", role: "list", "aria-label": "basins" });
     this.note = make("p", { class: "beside-note" });
-    this.element = make("div", { hidden: true }, this.title, this.work, this.legend, this.note);
+    this.element = make("div", { hidden: true }, make("div", { class: "beside-line" }, this.title, this.work), this.bar, this.legend, this.note);
     this.key = "";
     this.generation = 0;
     /** @type {any} */
@@ -121,8 +121,8 @@ export class BasinsPanel {
     const { explorer } = this;
     const { engine, selected, state } = explorer;
     const why = engine.whyNot(state, selected.entry);
-    this.title.textContent = `Where ${selected.entry.name} ends, from every start`;
-    this.work.hidden = Boolean(why);
+    this.title.textContent = `Where ${selected.entry.name} ends`;
+    this.work.hidden = this.bar.hidden = Boolean(why);
     if (why) {
       this.stop();
       this.painted = null;
@@ -229,7 +229,7 @@ export class BasinsPanel {
     if (counts.has(UNDERWAY)) rows.push(row(`not there after ${steps} steps`, UNDERWAY, "plain"));
     if (counts.has(DIVERGED)) rows.push(row("diverges", DIVERGED, "hatched"));
     this.legend.replaceChildren(...rows);
-    this.note.textContent = `${basin.length.toLocaleString("en")} starts at rate ${numberText(this.explorer.selected.rate, 6)}, each painted by the minimum that it reaches.`;
+    this.note.textContent = `Of the ${basin.length.toLocaleString("en")} starts on this map, at rate ${numberText(this.explorer.selected.rate, 6)}; each is painted by the minimum that it reaches.`;
   }
 
   /** Each start in the color of its minimum; hatched where the run diverges.
@@ -250,7 +250,7 @@ export class BasinsPanel {
     const colors = minima.map((/** @type {any} */ _, /** @type {number} */ k) => this.color(k));
     /** @type {Mark[]} */
     const marks = [];
-    if (colors.length) marks.push({ kind: "HeatMap", x, y, values, low: -0.5, high: colors.length - 0.5, colors, opacity: theme === "dark" ? 0.42 : 0.36 });
+    if (colors.length) marks.push({ kind: "HeatMap", x, y, values, low: -0.5, high: colors.length - 0.5, colors, opacity: theme === "dark" ? 0.34 : 0.36 });
     // Neighbors in a row are one box: its hatching goes on.
     const [left, low, right, high] = [[], [], [], []].map((all) => /** @type {number[]} */ (all));
     for (let at = 0; at < values.length; at++) {
@@ -278,6 +278,6 @@ export class BasinsPanel {
     this.bar.style.visibility = "hidden"; // its place stays, so that the buttons do
     cancelAnimationFrame(this.frame);
     clearTimeout(this.timer);
-    this.button.textContent = "paint again";
+    this.button.textContent = "repaint";
   }
 }

@@ -58,9 +58,12 @@ export class Controls {
     this.caption.hidden = explorer.network;
     const sensitive = shown.some((/** @type {any} */ one) => one.sensitive >= 0);
     const best = explorer.open ? "no lowest point in view: no rate is best" : "○ best";
-    this.putCaption(`${paidSaid(shown, explorer.options.paying)}loss after ${state.steps} steps at every notch; ${best}, hatched diverges${sensitive ? "; ≈ sensitive to the last bit" : ""}`, explorer.kernelSaid());
-    this.element.classList.toggle("ol-compact", rows.length === CHIPS - 1);
+    this.putCaption(`${explorer.tight ? "rate · " : ""}${paidSaid(shown, explorer.options.paying)}loss after ${state.steps} steps at every notch; ${best}, hatched diverges${sensitive ? "; ≈ sensitive to the last bit" : ""}`, explorer.kernelSaid());
     this.buildChips(shown);
+    const { rows: room, roomy } = explorer.rowSizes();
+    this.element.classList.toggle("ol-compact", rows.length === CHIPS - 1);
+    this.element.classList.toggle("ol-roomy", roomy);
+    this.element.style.setProperty("--rows", `${room}px`);
     // All have one width of a notch, which depends on how many there are in every row.
     for (const { entry } of rows) {
       const made = this.made.get(entry.name);
@@ -156,20 +159,23 @@ export class Controls {
     made.remove.hidden = explorer.network || explorer.shown.length < 2;
     this.drawSample(made.sample, one);
     const second = explorer.second(one.entry);
-    const { notch, height, most } = explorer.sliderSizes();
+    const { notch, height, most, union } = explorer.sliderSizes();
     const waiting = !one.run;
+    // Equal rates of all stand below each other, where there is room for that.
+    const places = made.rates.map((/** @type {number} */ rate, /** @type {number} */ i) => (union ? union.indexOf(rate) : i));
+    made.rate.element.style.marginLeft = `${notch * places[0]}px`;
     made.rate.draw({
-      values: made.rates, index: Math.max(0, made.rates.indexOf(one.rate)), finals: engine.finals(state, one.entry, one.rate, "learning_rate", made.rates),
-      floor: explorer.floor.floor, start: explorer.startLoss, color: one.color, palette, width: notch * made.rates.length, height, disabled: explorer.network, best: !explorer.open, open: true, steady: (/** @type {number} */ i) => explorer.network || engine.steady(state, one.entry, made.rates[i]),
+      values: made.rates, places, index: Math.max(0, made.rates.indexOf(one.rate)), finals: engine.finals(state, one.entry, one.rate, "learning_rate", made.rates),
+      floor: explorer.floor.floor, start: explorer.startLoss, color: one.color, palette, notch, height, disabled: explorer.network, best: !explorer.open, open: true, steady: (/** @type {number} */ i) => explorer.network || engine.steady(state, one.entry, made.rates[i]),
     });
     // Their values stand in a column, though some sliders have a notch more.
-    made.rateValue.style.marginLeft = `${notch * (most[0] - made.rates.length)}px`;
+    made.rateValue.style.marginLeft = explorer.network ? "" : `${notch * (most[0] - 1 - places[places.length - 1])}px`;
     put(made.rateValue, numberText(one.rate, 6));
     if (second) {
       const value = one.entry.settings[second];
       made.other.draw({
         values: made.seconds, index: Math.max(0, made.seconds.indexOf(value)), finals: engine.finals(state, one.entry, one.rate, second, made.seconds),
-        floor: explorer.floor.floor, start: explorer.startLoss, color: one.color, palette, width: notch * made.seconds.length, height, disabled: waiting && !explorer.model.alive, best: !explorer.open, steady: (/** @type {number} */ i) => engine.steady(state, { ...one.entry, settings: { ...one.entry.settings, [second]: made.seconds[i] } }, one.rate),
+        floor: explorer.floor.floor, start: explorer.startLoss, color: one.color, palette, notch, height, disabled: waiting && !explorer.model.alive, best: !explorer.open, steady: (/** @type {number} */ i) => engine.steady(state, { ...one.entry, settings: { ...one.entry.settings, [second]: made.seconds[i] } }, one.rate),
       });
       made.otherValue.style.marginLeft = `${notch * (most[1] - made.seconds.length)}px`;
       put(made.otherValue, numberText(value, 6));
@@ -179,8 +185,8 @@ export class Controls {
   /** @param {HTMLCanvasElement} canvas
    * @param {any} one */
   drawSample(canvas, one) {
-    const { palette, state, layout } = this.explorer;
-    const size = state.text_size, wide = (layout === "middle" ? 34 : 46) * size, tall = 18 * size;
+    const { palette, state, layout, tight } = this.explorer;
+    const size = state.text_size, wide = (tight ? 30 : layout === "middle" ? 34 : 46) * size, tall = 18 * size;
     const key = [palette.paper, one.color, one.style.dash, one.style.marker, wide, tall, window.devicePixelRatio].join("|");
     if (canvas.dataset.shows === key) return; // what is drawn again is rasterized again, each in a layer of its own
     canvas.dataset.shows = key;

@@ -2,15 +2,15 @@
 // axes, and how uneven it is. Where it curves down, that is said, and there is no ratio.
 
 import { drawMarks } from "../../browser/static/canvas.js";
-import { clearCanvas, fitCanvas } from "../../browser/static/drawing.js";
+import { FONTS, clearCanvas, fitCanvas } from "../../browser/static/drawing.js";
 import { make } from "../../browser/static/elements.js";
-import { lineMark, pixelFrame } from "../../browser/static/marks.js";
+import { lineMark, pixelFrame, textMark } from "../../browser/static/marks.js";
 import { localShape } from "./field.js";
 import { numberText } from "./numbers.js";
 
 /** @typedef {import("../../browser/static/marks.js").Mark} Mark */
 
-const SIZE = 76, HALF_AXIS = 36; // pixels of the picture; of the longer half axis on the map
+const SMALLEST_PICTURE = 76, LARGEST_PICTURE = 150, TEXTS = 178, HALF_AXIS = 36; // pixels; the last of the longer half axis on the map
 
 /** What the quadratic around a point is, from its curvatures, the larger first.
  * @param {number[]} curvatures
@@ -41,6 +41,38 @@ export function ellipseOf([x, y], across, along, angle) {
   };
 }
 
+/** Half the length of each axis, in pixels: the inverse root of its curvature, where that can be seen.
+ * @param {number[]} curvatures
+ * @param {number} reach */
+function halfAxes(curvatures, reach) {
+  const [large, small] = curvatures;
+  if (shapeSaid(curvatures).kind === "bowl") return [Math.max(2, Math.sqrt(small / large) * reach), reach];
+  return curvatures.map((c) => reach * Math.max(0.3, Math.sqrt(Math.min(Math.abs(large), Math.abs(small)) / Math.max(Math.abs(c), 1e-300) || 0.3)));
+}
+
+/** The directions of the axes on the screen; the first is the one of the larger curvature.
+ * @param {number[]} axes
+ * @returns {number[][]} */
+const directionsOf = ([angle]) => [[Math.cos(angle), -Math.sin(angle)], [Math.sin(angle), Math.cos(angle)]];
+
+/** The curvature beside the end of each axis, and how long an axis may be beside them.
+ * @param {any} shape
+ * @param {number} middle of a picture
+ * @param {{ink: string, size: number}} look
+ * @param {CanvasRenderingContext2D} pen
+ * @returns {{reach: number, notes: Mark[]}} */
+function axisNotes({ curvatures, axes }, middle, look, pen) {
+  const usual = middle - 8;
+  if (curvatures.length < 2 || !curvatures.every(Number.isFinite)) return { reach: usual, notes: [] };
+  const directions = directionsOf(axes), texts = curvatures.map((/** @type {number} */ c) => numberText(c));
+  pen.font = `${look.size}px ${FONTS}`;
+  // How far a text reaches along its axis, from its middle.
+  const halves = texts.map((/** @type {string} */ text, /** @type {number} */ i) => Math.abs(directions[i][0]) * pen.measureText(text).width / 2 + Math.abs(directions[i][1]) * look.size * 0.5);
+  const reach = Math.max(12, Math.min(usual, ...halves.map((/** @type {number} */ half) => middle - 6 - 2 * half)));
+  const lengths = halfAxes(curvatures, reach);
+  return { reach, notes: texts.map((/** @type {string} */ text, /** @type {number} */ i) => textMark(middle + directions[i][0] * (lengths[i] + 5 + halves[i]), middle + directions[i][1] * (lengths[i] + 5 + halves[i]), text, look)) };
+}
+
 /** The ellipse of equal loss, or the axes where there is none.
  * @param {number[]} place
  * @param {any} shape
@@ -50,17 +82,10 @@ export function ellipseOf([x, y], across, along, angle) {
 function shapeMarks([x, y], { curvatures, axes }, reach, { ink, fill }) {
   if (curvatures.length < 2 || !curvatures.every(Number.isFinite)) return [];
   const [large, small] = curvatures, [angle] = axes;
-  const pen = { color: ink, width: 1.8 };
-  if (shapeSaid(curvatures).kind === "bowl") {
-    // The length of an axis is the inverse root of its curvature.
-    const short = Math.max(2, Math.sqrt(small / large) * reach);
-    return [{ kind: "Region", ...ellipseOf([x, y], short, reach, angle), fill: { color: fill }, opacity: 0.55, edge: pen }];
-  }
+  const pen = { color: ink, width: 1.8 }, sizes = halfAxes(curvatures, reach);
+  if (shapeSaid(curvatures).kind === "bowl") return [{ kind: "Region", ...ellipseOf([x, y], sizes[0], sizes[1], angle), fill: { color: fill }, opacity: 0.55, edge: pen }];
   const least = 1e-7 * Math.max(Math.abs(large), Math.abs(small));
-  const sizes = curvatures.map((/** @type {number} */ c) => reach * Math.max(0.3, Math.sqrt(Math.min(Math.abs(large), Math.abs(small)) / Math.max(Math.abs(c), 1e-300) || 0.3)));
-  const cos = Math.cos(angle), sin = Math.sin(angle);
-  const directions = [[cos, -sin], [sin, cos]]; // the first axis is the one of the larger curvature
-  return directions.flatMap(([dx, dy], i) => {
+  return directionsOf(axes).flatMap(([dx, dy], i) => {
     if (Math.abs(curvatures[i]) <= least) return []; // flat: no axis
     const ends = [-sizes[i], sizes[i]];
     return [lineMark(ends.map((end) => x + dx * end), ends.map((end) => y + dy * end), { ...pen, dash: curvatures[i] < 0 ? [4, 3] : [] })];
@@ -71,6 +96,7 @@ class Spot {
   /** @param {any} explorer */
   constructor(explorer) {
     this.explorer = explorer;
+    this.size = SMALLEST_PICTURE;
     this.picture = make("canvas", { class: "spot-picture", "aria-hidden": "true" });
     this.name = make("b");
     this.lines = make("div");
@@ -81,8 +107,10 @@ class Spot {
    * @param {any} shape
    * @param {string} [color] */
   show(name, shape, color = "") {
-    const { palette } = this.explorer;
-    const pen = fitCanvas(this.picture, SIZE, SIZE);
+    const { palette, state } = this.explorer, { size } = this, middle = size / 2;
+    this.picture.style.width = this.picture.style.height = `${size}px`;
+    this.element.style.minHeight = `${size}px`;
+    const pen = fitCanvas(this.picture, size, size);
     clearCanvas(pen);
     this.name.textContent = name;
     this.name.style.color = color;
@@ -92,13 +120,14 @@ class Spot {
       this.lines.replaceChildren();
       return;
     }
-    drawMarks(pen, pixelFrame(SIZE, SIZE, palette.paper), shapeMarks([SIZE / 2, SIZE / 2], shape, SIZE / 2 - 8, { ink: color || palette.ink, fill: palette.mapLow }));
+    const { reach, notes } = axisNotes(shape, middle, { ink: palette.quiet, size: 12 * state.text_size }, pen);
+    drawMarks(pen, pixelFrame(size, size, palette.paper), [...shapeMarks([middle, middle], shape, reach, { ink: color || palette.ink, fill: palette.mapLow }), ...notes]);
     const { curvatures } = shape;
     const { kind, said } = shapeSaid(curvatures);
     const lines = [`loss ${numberText(shape.value)}, slope ${numberText(Math.hypot(...shape.gradient))}`];
     if (kind !== "none") lines.push(`curvature ${curvatures.map((/** @type {number} */ c) => numberText(c)).join(" and ")}`);
     lines.push(said);
-    if (curvatures[0] > 0 && Number.isFinite(curvatures[0])) lines.push(`SGD is stable here up to ${numberText(2 / curvatures[0], 2)}`);
+    if (curvatures[0] > 0 && Number.isFinite(curvatures[0])) lines.push(`SGD stable up to ${numberText(2 / curvatures[0], 2)}`);
     this.lines.replaceChildren(...lines.map((text) => make("div", { text })));
   }
 }
@@ -112,7 +141,14 @@ export class CurvaturePanel {
     this.element = make("div", { hidden: true, title: "An ellipse joins points of equal loss of the quadratic around the spot; its long axis is the flat one." }, this.step.element, this.under.element);
   }
 
-  draw() {}
+  /** Two pictures are as high as the panel, and leave room for their texts. */
+  draw() {
+    const { explorer } = this, { plot, layout, beside, state } = explorer;
+    const above = this.element.getBoundingClientRect().top - beside.element.getBoundingClientRect().top + beside.element.scrollTop;
+    const tall = layout === "narrow" ? 120 * state.text_size : (plot.height - above - 8) / 2;
+    const size = Math.round(Math.max(SMALLEST_PICTURE, Math.min(LARGEST_PICTURE * state.text_size, tall, plot.element.clientWidth - TEXTS * state.text_size)));
+    for (const spot of [this.step, this.under]) spot.size = size;
+  }
 
   /** @param {ArrayLike<number>} point */
   shapeAt(point) {

@@ -16,6 +16,10 @@ import { numberText } from "./numbers.js";
 import { PathMap } from "./path_map.js";
 import { Plot } from "./plot.js";
 
+/** Pixels: of the pictures on a page of its own that is high enough. */
+const TALLEST = 440;
+/** Pixels; with narrower notches every slider has its own places. */
+const LEAST_NOTCH = 8;
 const NAMED_KEYS = ["loss", "memory", "length", "angle", "plane", "beside"];
 /** @param {string} color
  * @param {string} other
@@ -88,7 +92,7 @@ export class Explorer extends Changes {
       const path = event.composedPath();
       if (!this.menu.panel.hidden && !path.includes(this.menu.panel) && !path.includes(this.menu.button)) this.menu.toggle(false);
     });
-    this.cleanup.push(listenWeakly(document, "fullscreenchange", this, "resized"));
+    this.cleanup.push(listenWeakly(document, "fullscreenchange", this, "resized"), listenWeakly(window, "resize", this, "windowResized"));
   }
 
   destroy() {
@@ -385,6 +389,11 @@ export class Explorer extends Changes {
     this.later("size");
   }
 
+  /** Of a window that gets higher or lower, the pictures of a wide page do, too. */
+  windowResized() {
+    if (this.model.isStatic && this.layout === "wide") this.later("size");
+  }
+
   themed() {
     this.later("theme");
   }
@@ -397,6 +406,8 @@ export class Explorer extends Changes {
     root.style.setProperty("--size", String(size));
     this.layout = width >= 860 * size ? "wide" : width >= 640 * size ? "middle" : "narrow";
     for (const name of ["wide", "middle", "narrow"]) root.classList.toggle(`ol-${name}`, name === this.layout);
+    this.tight = this.layout === "middle" && width < 720 * size && !this.network; // the word "rate" stands in the caption alone
+    root.classList.toggle("ol-tight", this.tight);
     root.classList.toggle("ol-apart-view", this.view === "apart");
     root.classList.toggle("ol-network", this.network && !this.pathMap);
     const room = this.body.clientWidth;
@@ -407,6 +418,7 @@ export class Explorer extends Changes {
       const rest = this.header.offsetHeight + this.examples.element.offsetHeight + this.controls.element.offsetHeight + 60;
       if (this.layout !== "narrow") tall = Math.max(tall, window.innerHeight - rest);
     }
+    else if (this.model.isStatic && this.layout === "wide") tall = Math.max(tall, Math.min(TALLEST * size, this.windowRest()));
     const apart = this.view === "apart" && this.map;
     // A step that is taken apart has the room of the examples too: what is below stays in place.
     if (apart && this.layout !== "narrow" && !this.isFull) tall += this.examples.room();
@@ -420,7 +432,7 @@ export class Explorer extends Changes {
     this.column = this.layout === "narrow" ? room : Math.round(room * (this.layout === "wide" ? 0.6 : 0.54));
     root.style.setProperty("--column", `${this.column}px`);
     // In one column play and scrubber stand below the map, within reach of a thumb.
-    const { bar } = this.controls, place = narrow && this.map ? this.left : this.controls.element;
+    const { bar } = this.controls, place = narrow && (this.map || this.pathMap) ? this.left : this.controls.element;
     if (bar.parentElement !== place) {
       if (place === this.left) this.left.append(bar);
       else place.prepend(bar);
@@ -437,23 +449,52 @@ export class Explorer extends Changes {
     return true;
   }
 
-  /** The width of a notch, one for all sliders, the height of a slider, and the most notches of a rate and of a
-   * second setting. */
+  /** The height that the window of a page of its own has for the pictures, beside all else that is there in Look. */
+  windowRest() {
+    const { root, body, message, examples } = this;
+    const around = root.offsetHeight - body.offsetHeight - (message.hidden ? 0 : message.offsetHeight + 8);
+    const above = root.getBoundingClientRect().top + window.scrollY;
+    return window.innerHeight - around - (examples.element.hidden ? examples.room() : 0) - 2 * above;
+  }
+
+  /** The heights of all rows, which is that of three optimizers, and of a slider. Rows of chips, of networks and
+   * in one column are as high as they need to be. */
+  rowSizes() {
+    const size = this.state.text_size, scale = Math.max(1, 0.85 * size), rows = Math.round(Math.max(114, 99.5 * size));
+    const count = this.controls.inRows.length;
+    const roomy = count < 3 && !this.network && this.controls.chips.hidden;
+    const height = this.layout === "narrow" ? 44 * scale : count > 2 ? rows / 3 : roomy ? rows / 2 - 5 : 44 * scale;
+    return { rows, roomy, height: Math.round(height) };
+  }
+
+  /** The width of a notch, one for all sliders, the height of a slider, the most notches of a rate and of a
+   * second setting, and the rates of all, unless they are too many to stand below each other. */
   sliderSizes() {
-    const size = this.state.text_size;
-    const height = Math.round((this.controls.inRows.length > 2 ? 40 : 44) * Math.max(1, 0.85 * size));
-    const counts = [1, 1];
-    for (const { rates, seconds } of this.controls.made.values()) {
-      counts[0] = Math.max(counts[0], rates.length);
-      counts[1] = Math.max(counts[1], seconds.length);
+    const { height } = this.rowSizes();
+    const counts = [1, 1], rates = new Set();
+    for (const made of this.controls.made.values()) {
+      counts[0] = Math.max(counts[0], made.rates.length);
+      counts[1] = Math.max(counts[1], made.seconds.length);
+      for (const rate of made.rates) rates.add(rate);
     }
-    // The other parts of a row, as the style sheet has them, and the gaps between them.
-    const middle = this.layout === "middle";
-    const most = this.layout === "narrow" ? counts.map(() => Math.max(...counts)) : counts;
-    if (this.layout === "narrow") return { notch: Math.min(30, (this.room - 162 * size - 12) / most[0]), height, most };
-    const first = this.column - (middle ? 136 + 30 + 60 : 172 + 36 + 60) * size - 18;
+    /** @type {number[]} */
+    const union = [...rates].sort((a, b) => a - b);
+    const together = [Math.max(1, union.length), counts[1]];
+    const fit = this.notchWidth(together) >= LEAST_NOTCH || union.length === counts[0];
+    const most = fit ? together : counts;
+    // In one column all values stand below each other.
+    return { notch: this.notchWidth(most), height, most: this.layout === "narrow" ? most.map(() => Math.max(...most)) : most, union: fit ? union : null };
+  }
+
+  /** The width of a notch for so many rates and second settings: what the other parts of a row leave, as the
+   * style sheet has them, with the gaps between them.
+   * @param {number[]} counts */
+  notchWidth(counts) {
+    const size = this.state.text_size, middle = this.layout === "middle";
+    if (this.layout === "narrow") return Math.min(30, (this.room - 150 * size - 12) / Math.max(...counts));
+    const first = this.column - (this.tight ? 120 + 60 : middle ? 136 + 30 + 60 : 172 + 36 + 60) * size - (this.tight ? 12 : 18);
     const second = this.room - this.column - (middle ? 12 : 20) - (middle ? 76 + 42 : 92 + 44) * size - 44;
-    return { notch: Math.max(6, Math.min(24 * size, first / counts[0], second / counts[1])), height, most };
+    return Math.max(6, Math.min(34 * size, first / counts[0], second / counts[1]));
   }
 
   draw() {
@@ -468,8 +509,9 @@ export class Explorer extends Changes {
       if (!this.layOut()) return; // not on the page yet; the observer fires again
       this.controls.update();
       this.plot.update();
-      if (!this.laidOut || this.lastHeights !== `${this.header.offsetHeight}|${this.plot.head.offsetHeight}`) {
-        this.lastHeights = `${this.header.offsetHeight}|${this.plot.head.offsetHeight}`;
+      const heights = [this.header, this.plot.head, this.controls.element].map((part) => part.offsetHeight).join();
+      if (!this.laidOut || this.lastHeights !== heights) {
+        this.lastHeights = heights;
         this.layOut();
       }
       this.laidOut = true;

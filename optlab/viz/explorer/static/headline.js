@@ -104,8 +104,8 @@ function fitClaim(explorer, text) {
   if (!width || explorer.claimKey === key) return;
   explorer.claimKey = key;
   const room = claim.parentElement.clientHeight, most = claim.classList.contains("ol-muted") ? 16 : 21;
-  for (const size of [21, 19, 17, 15.5, 14.5, 13.5]) {
-    if (size > most || (explorer.layout === "narrow" && size > (text.length > 80 ? 15.5 : 17))) continue;
+  for (const size of [21, 19, 17, 16, 15, 14, 13.5]) {
+    if (size > most || (explorer.layout === "narrow" && size > (text.length > 80 ? 16 : 17))) continue;
     claim.style.fontSize = `calc(${size}px * var(--size))`;
     if (explorer.layout === "narrow" || claim.offsetHeight <= room) break;
   }

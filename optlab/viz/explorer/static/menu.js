@@ -83,7 +83,7 @@ export class Menu {
     if (!explorer.network) parts.push(this.run(), this.settings(selected));
     const text = this.select("text size", [["1", "normal"], ["1.25", "large"], ["1.6", "projector"]], String(state.text_size), (value) => explorer.set({ text_size: Number(value) }));
     const theme = this.select("theme", [["auto", "as the page"], ["light", "light"], ["dark", "dark"]], state.theme, (value) => explorer.set({ theme: value }));
-    parts.push(make("div", { class: "menu-group" }, text, theme));
+    parts.push(make("div", { class: "menu-group fields" }, text, theme));
     parts.push(make("p", { class: "quiet conditions", text: explorer.conditions() }));
     this.panel.replaceChildren(...parts);
     if (inside) this.panel.querySelector(`[aria-label="${CSS.escape(inside)}"]`)?.focus({ preventScroll: true });
@@ -100,8 +100,10 @@ export class Menu {
       else if (box.value.trim() !== "" && Number.isFinite(Number(box.value))) change(Number(box.value));
       else box.value = value;
     } }, ...more });
-    if (kind === "checkbox") box.checked = value;
-    return make("label", {}, make("span", { text: label }), box);
+    const name = make("span", { text: label });
+    if (kind === "number") return make("label", {}, name, box);
+    box.checked = value;
+    return make("label", { class: "check" }, box, name);
   }
 
   /** @param {string} label
@@ -124,7 +126,7 @@ export class Menu {
     }));
     const { sigma } = engine.conditions(state);
     const sign = (/** @type {string} */ text, /** @type {string} */ mode) => make("button", { type: "button", class: "item", text, "aria-pressed": String(state.mode === mode), on: { click: () => explorer.setMode(mode) } });
-    return make("div", { class: "menu-group" }, make("h4", { text: "The race" }), ...start,
+    return make("div", { class: "menu-group fields" }, make("h4", { text: "The race" }), ...start,
       this.field("steps", state.steps, (value) => explorer.set({ steps: Math.max(1, Math.round(value)) }), { min: 1 }),
       this.field("gradient noise", Number(sigma.toPrecision(6)), (value) => explorer.set({ noise: Math.max(0, value) }), { min: 0 }),
       this.field("seed", state.seed, (value) => explorer.set({ seed: Math.round(value) })),
@@ -141,7 +143,7 @@ export class Menu {
     const kinds = Object.keys(around).filter((kind) => explorer.model.alive || kind === own.kind || explorer.engine.given.rules[`${entry.kind}|${kind}`]);
     const wrapper = this.select("around it", [["", "nothing"], ...kinds.map((kind) => /** @type {[string, string]} */ ([kind, kind]))], own.kind || "", (kind) => explorer.setAround(entry.name, kind));
     const inner = Object.keys(around[own.kind] || {}).map((name) => this.field(name, own[name], (next) => explorer.setAround(entry.name, { ...own, [name]: next })));
-    return make("div", { class: "menu-group" }, make("h4", { text: entry.name }), ...fields, wrapper, ...inner);
+    return make("div", { class: "menu-group fields" }, make("h4", { text: entry.name }), ...fields, wrapper, ...inner);
   }
 }
 

@@ -3,12 +3,14 @@
 
 import { drawMarks } from "../../browser/static/canvas.js";
 import { between, clearCanvas, fitCanvas } from "../../browser/static/drawing.js";
-import { make } from "../../browser/static/elements.js";
+import { make, makeButton } from "../../browser/static/elements.js";
 import { lineMark, pixelFrame, pointMark, ruleMark, textMark } from "../../browser/static/marks.js";
 import { Labels } from "./labels.js";
 import { numberText } from "./numbers.js";
 
 /** @typedef {import("../../browser/static/marks.js").Mark} Mark */
+
+const VALLEY = "valley", FORMULA = "x**2 + 10*y**2"; // a quadratic, and another where the page has not that
 
 /** A quadratic: its curvatures, the larger first, their directions, its minimum and the loss there.
  * @typedef {{curvatures: number[], axes: number[][], minimum: number[], floor: number}} Quadratic */
@@ -115,7 +117,8 @@ export class ModesPanel {
     this.canvas = make("canvas", { class: "beside-canvas", role: "img" });
     this.lines = make("div", { class: "beside-legend", role: "list", "aria-label": "directions" });
     this.note = make("p", { class: "beside-note" });
-    this.element = make("div", { hidden: true }, this.title, this.canvas, this.lines, this.note);
+    this.straight = makeButton("show the straight valley", "show the straight valley", () => explorer.chooseFormula(explorer.engine.surface(VALLEY) ? VALLEY : FORMULA), { class: "item" });
+    this.element = make("div", { hidden: true }, this.title, this.canvas, this.lines, this.note, this.straight);
   }
 
   draw() {
@@ -125,10 +128,11 @@ export class ModesPanel {
     const surface = engine.surface(state.problem);
     const quadratic = evaluate && engine.keep(`quadratic|${state.problem}`, () => quadraticOf(evaluate, surface.start, surface.domain));
     this.canvas.hidden = !quadratic;
+    this.straight.hidden = Boolean(quadratic);
     this.lines.replaceChildren();
     if (!quadratic) {
       this.title.textContent = "This function is no quadratic with one stationary point";
-      this.note.textContent = "Only of a quadratic the curvatures are the same everywhere, and the path has a closed form. Try x**2 + 10*y**2, or the straight valley. Around a point of this function, see curvature.";
+      this.note.textContent = "Only of a quadratic the curvatures are the same everywhere, and the path has a closed form. Around a point of this function, see curvature.";
       return;
     }
     const momentum = momentumOf(selected.entry);

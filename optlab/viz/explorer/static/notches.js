@@ -1,5 +1,5 @@
 // A slider with notches: above each notch stands the loss to which it leads. Short is good, hatched
-// diverges, a ring marks the best.
+// diverges, a ring above its bar marks the best.
 
 import { drawMarks } from "../../browser/static/canvas.js";
 import { clearCanvas, fitCanvas } from "../../browser/static/drawing.js";
@@ -46,14 +46,15 @@ export class NotchSlider {
     this.choose = choose;
     /** @type {any} */
     this.shown = null;
-    this.edge = 0; // free at both ends, so that a handle at the first or last notch is whole
     let held = false;
-    /** @param {PointerEvent} event */
+    /** The notch that is nearest.
+     * @param {PointerEvent} event */
     const at = (event) => {
-      const bounds = this.canvas.getBoundingClientRect();
-      const { values } = this.shown;
-      const index = Math.floor((event.clientX - bounds.left - this.edge) / (bounds.width - 2 * this.edge) * values.length);
-      return Math.max(0, Math.min(values.length - 1, index));
+      const bounds = this.element.getBoundingClientRect();
+      const { places } = this.shown, [first] = places, span = places[places.length - 1] - first + 1;
+      const place = first + ((event.clientX - bounds.left) / bounds.width) * span - 0.5;
+      const away = places.map((/** @type {number} */ one) => Math.abs(one - place));
+      return away.indexOf(Math.min(...away));
     };
     this.element.addEventListener("pointerdown", (/** @type {PointerEvent} */ event) => {
       if (event.button !== 0 || this.shown.disabled) return;
@@ -90,39 +91,45 @@ export class NotchSlider {
     return `${numberText(values[index], 6)}${end}`;
   }
 
-  /** @param {{values: number[], index: number, finals: (number | null | undefined)[], floor: number, start: number, color: string, palette: Record<string, string>, width: number, height: number, disabled?: boolean, best?: boolean, open?: boolean, steady?: (index: number) => boolean}} shown */
+  /** Draw it. A notch stands at its place: sliders that share places have equal values below each other.
+   * @param {{values: number[], places?: number[], index: number, finals: (number | null | undefined)[], floor: number, start: number, color: string, palette: Record<string, string>, notch: number, height: number, disabled?: boolean, best?: boolean, open?: boolean, steady?: (index: number) => boolean}} shown */
   draw(shown) {
-    this.shown = shown;
-    const { values, index, finals, color, palette, width, height, floor, start, disabled } = shown;
-    this.element.style.width = `${width}px`;
+    const { values, places = values.map((_, i) => i), index, finals, color, palette, notch, height, floor, start, disabled } = shown;
+    this.shown = { ...shown, places };
+    const [first] = places, inside = notch * (places[places.length - 1] - first + 1);
+    const handle = Math.min(16, 1.6 * notch, 0.37 * height), line = 0.21 * handle;
+    // The canvas is wider than the slider, so that a handle at the first or last notch is whole.
+    const edge = Math.max(0, Math.ceil((handle + line - notch) / 2 + 1)), width = inside + 2 * edge;
+    this.element.style.width = `${inside}px`;
     this.element.style.height = `${height}px`;
+    Object.assign(this.canvas.style, { width: `${width}px`, marginLeft: `${-edge}px` });
     const pen = fitCanvas(this.canvas, width, height);
     clearCanvas(pen);
-    this.edge = Math.max(0, (10 * values.length - width / 2) / (values.length - 1));
-    const { edge } = this, notch = (width - 2 * edge) / values.length, bar = Math.min(18, notch * 0.74);
-    const track = height - 9.5, tallest = track - 7;
+    const middle = (/** @type {number} */ i) => edge + notch * (places[i] - first + 0.5);
+    const bar = Math.min(22, notch * 0.74), track = height - (handle + line) / 2 - 0.3, base = track - 0.44 * handle, tallest = base - 1;
     const heights = barHeights(finals, floor, start), wanted = shown.best === false ? -1 : bestOf(finals, shown.steady);
     // A rate at the end is none that one may call the best: better ones may lie beyond.
     const best = shown.open && (wanted === 0 || wanted === values.length - 1) ? -1 : wanted;
     /** @type {import("../../browser/static/marks.js").Mark[]} */
     const marks = [];
+    const tall = (/** @type {number} */ i) => (finals[i] === null ? tallest : heights[i] * tallest);
     values.forEach((_, i) => {
-      const x = edge + notch * (i + 0.5) - bar / 2;
+      const x = middle(i) - bar / 2;
       if (finals[i] === undefined) return;
-      const tall = finals[i] === null ? tallest : heights[i] * tallest;
       const fill = finals[i] === null ? { color: "none", pattern: "/", ink: color } : { color };
-      marks.push(boxesMark([x], [track - 7], [x + bar], [track - 7 - tall], fill, i === index ? 1 : finals[i] === null ? 0.5 : 0.38));
+      marks.push(boxesMark([x], [base], [x + bar], [base - tall(i)], fill, i === index ? 1 : finals[i] === null ? 0.5 : 0.38));
     });
-    const ends = [edge + notch / 2, width - edge - notch / 2];
+    const ends = [middle(0), middle(values.length - 1)];
     // A line with round ends.
     marks.push(lineMark(ends, [track, track], { color: palette.track, width: 4 }), ...ends.map((x) => pointMark(x, track, "circle", 4, palette.track)));
-    const ring = (/** @type {number} */ i, /** @type {number} */ size, /** @type {string} */ line, /** @type {number} */ wide, opacity = 1) => {
-      const mark = pointMark(edge + notch * (i + 0.5), track, "circle", size, palette.paper, line, wide);
-      marks.push({ ...mark, marker: { .../** @type {any} */ (mark.marker), opacity } });
+    const ring = (/** @type {number} */ i, /** @type {number} */ y, /** @type {number} */ size, /** @type {string} */ ink, /** @type {number} */ wide) => {
+      const mark = pointMark(middle(i), y, "circle", size, palette.paper, ink, wide);
+      marks.push({ ...mark, marker: { .../** @type {any} */ (mark.marker), opacity: disabled ? 0.5 : 1 } });
     };
-    if (best >= 0 && best !== index) ring(best, 8, palette.quiet, 1.8);
-    ring(index, 16, color, 3.4, disabled ? 0.5 : 1);
-    if (best >= 0 && best === index) ring(index, 5.2, palette.quiet, 1.8, disabled ? 0.5 : 1);
+    // Above its bar, which is short: on the line the handle would cover it.
+    const small = Math.min(8, notch * 0.72);
+    if (best >= 0) ring(best, Math.max(small / 2 + 1, base - tall(best) - small / 2 - 2.5), small, palette.quiet, 1.8);
+    ring(index, track, handle, color, line);
     drawMarks(pen, pixelFrame(width, height, palette.paper), marks);
     this.element.setAttribute("aria-valuemin", "0");
     this.element.setAttribute("aria-valuemax", String(values.length - 1));

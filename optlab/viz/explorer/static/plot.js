@@ -50,7 +50,7 @@ export class Plot {
   /** @param {any} explorer */
   constructor(explorer) {
     this.explorer = explorer;
-    this.tabs = TABS.map(([key, text], i) => make("button", { type: "button", class: "tab", role: "tab", text, title: `${text} (${i + 1})`, on: { click: () => explorer.set({ tab: key }) } }));
+    this.tabs = TABS.map(([key, text], i) => make("button", { type: "button", class: "tab", role: "tab", text, "data-text": text, title: `${text} (${i + 1})`, on: { click: () => explorer.set({ tab: key }) } }));
     this.list = make("div", { class: "tabs", role: "tablist", "aria-label": "plots" }, ...this.tabs);
     this.about = make("span", { class: "about" });
     this.choice = make("select", { "aria-label": "quantity", on: { change: () => explorer.set({ slot: this.choice.value }) } });
@@ -138,7 +138,7 @@ export class Plot {
     const { state } = explorer;
     TABS.forEach(([key], i) => {
       this.tabs[i].setAttribute("aria-selected", String(key === this.what));
-      if (key === "length") this.tabs[i].textContent = explorer.layout === "middle" ? "length" : "step length";
+      if (key === "length") this.tabs[i].textContent = this.tabs[i].dataset.text = explorer.layout === "middle" ? "length" : "step length";
       this.tabs[i].hidden = explorer.network && ["angle", "plane", "beside"].includes(key);
     });
     const memory = this.what === "memory", beside = this.what === "beside";

@@ -122,12 +122,19 @@ export class RatesPanel {
       labels.keepOff(between(values.map((value, i) => (Number.isNaN(heights[i]) ? null : [x(rates[i]), Math.max(top, y(value))])), 4));
     }
     const at = (/** @type {number} */ rate) => ends[rates.reduce((/** @type {number} */ best, /** @type {number} */ one, /** @type {number} */ i) => (Math.abs(Math.log(one / rate)) < Math.abs(Math.log(rates[best] / rate)) ? i : best), 0)];
-    const texts = /** @type {[number, string][]} */ ([[suggestion, `suggestion ${numberText(suggestion, 2)}`], [highest, `still lower at ${numberText(highest, 2)}`]]);
+    const texts = /** @type {[number, string, string][]} */ ([[suggestion, `suggestion ${numberText(suggestion, 2)}`, numberText(suggestion, 2)], [highest, `still lower at ${numberText(highest, 2)}`, `up to ${numberText(highest, 2)}`]]);
     for (const [rate] of texts) {
       notes.push(pointMark(x(rate), y(at(rate)), "circle", 11, palette.paper, palette.ink, 2.2));
       labels.keepFree(x(rate), y(at(rate)), 8);
     }
-    for (const [rate, text] of texts) notes.push(...labels.beside(text, [[x(rate), y(at(rate))]], { ink: palette.ink, size }, { distance: 9, most: 30 }));
+    // Where the whole text has no place, a short one may.
+    for (const [rate, ...said] of texts) {
+      for (const text of said) {
+        const placed = labels.beside(text, [[x(rate), y(at(rate))]], { ink: palette.ink, size }, { distance: 9, most: 30 });
+        notes.push(...placed);
+        if (placed.length) break;
+      }
+    }
     drawMarks(pen, frame, marks);
     drawMarks(pen, pixelFrame(width, height, palette.paper), notes);
     this.canvas.setAttribute("aria-label", `Loss over the rate. Suggestion ${numberText(suggestion, 2)}, still lower at ${numberText(highest, 2)}.`);
