@@ -343,6 +343,20 @@ def test_the_address_keeps_the_state(chromium, opened):
     again.close()
 
 
+def test_a_function_of_one_s_own_stays_in_the_list_of_problems(opened):
+    root = opened(ol.explore(own, ["SGD", "Adam"], start=(1.0, 1.5), steps=40)).root
+    root.press("n")
+    until(root, "explorer.state.preset === 'narrow valley'")
+    ready(root)
+    root.get_by_label("what is shown").select_option("p:rosenbrock")
+    ready(root)
+    root.get_by_label("what is shown").select_option("p:own")
+    until(root, "explorer.state.problem === 'own'")
+    ready(root)
+    assert root.evaluate(STATE)["start"] == [1, 1.5]
+    assert root.evaluate("root => root.explorer.problem.options[0].value") == "p:own"
+
+
 def test_copy_as_python_gives_the_same_runs(opened):
     page = opened(ol.explore("beale", {"Adam": ol.optimizer.Adam(0.1)}, steps=60))
     for label in ("learning rate of Adam", "beta1 of Adam"):

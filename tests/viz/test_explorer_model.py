@@ -242,6 +242,20 @@ def test_a_function_of_one_s_own_that_takes_one_point_at_a_time():
     assert explorer.now.problem == "own"
 
 
+def own_bowl(x, y):
+    return x**2 + 2 * y**2
+
+
+@pytest.mark.parametrize("function", [own_bowl, branching])
+def test_a_function_of_one_s_own_stays_in_the_page_for_the_way_back(function):
+    explorer = ol.explore(function, ["SGD"], start=(1.0, 1.0), steps=30)
+    explorer.change(problem="rosenbrock")
+    given = given_to_page(explorer.model, {})
+    assert given["problems"]["own"]["title"] == explorer.model.own_surface.title
+    assert ("export function own(x, y)" in given["program"]) == (function is own_bowl)
+    assert explorer.change(problem="own").model.surface.function is function
+
+
 def test_errors_are_raised_at_the_first_call_and_change_nothing_later():
     def broken(x, y):
         raise ZeroDivisionError("on purpose")

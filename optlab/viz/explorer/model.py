@@ -146,6 +146,8 @@ class Model:
         #: What a page draws as the ground of a function that was not captured, once it is known. It
         #: takes 12,000 values: another model of the same problem has it from here.
         self.heights: dict[str, Any] | None = None
+        #: A function of the user's own, to which a page leads back from other problems.
+        self.own_surface: Surface | None = None
 
     # Runs ---------------------------------------------------------------------------------------
 

@@ -243,9 +243,9 @@ export class Changes extends Scene {
       this.state = { ...structuredClone(this.options.presets[name].state), ...kept, seed: this.state.seed };
       this.hint = this.state.step === 0;
     } else {
-      const surface = this.engine.surface(name);
+      const surface = this.engine.surface(name), first = name === this.opened.problem && this.opened.start ? this.opened.start : surface?.start;
       for (const entry of this.state.optimizers) entry.rate = null; // rates of one surface say nothing here
-      Object.assign(this.state, { problem: name, start: surface ? [...surface.start] : null, noise: null, preset: "", step: 0, mode: "best", equal_rate: null });
+      Object.assign(this.state, { problem: name, start: first ? [...first] : null, noise: null, preset: "", step: 0, mode: "best", equal_rate: null });
       this.hint = true;
     }
     if (this.map) this.map.fitted = "";

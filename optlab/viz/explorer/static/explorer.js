@@ -39,6 +39,8 @@ export class Explorer extends Changes {
     this.asked = this.unsaid = 0;
     /** @type {number[]} */
     this.frameTimes = [];
+    /** Problems of the reader's own that were shown, with their titles. @type {Map<string, string>} */
+    this.ownTitles = new Map();
     this.problemKey = this.lastHeights = this.claimText = "";
     this.map = this.network ? null : new MapPanel(this);
     this.pathMap = this.network && model.get("given").plane ? new PathMap(this, model.get("given").plane) : null;
@@ -534,7 +536,10 @@ export class Explorer extends Changes {
     if (!this.map) return;
     const known = options.problems.filter((/** @type {string[]} */ [name]) => this.model.alive || name in engine.given.problems);
     const title = engine.surface(state.problem)?.title || state.problem;
-    const problems = known.some((/** @type {string[]} */ [name]) => name === state.problem) ? known : [[state.problem, title], ...known];
+    // One's own stay in the list: nobody finds the way back to them otherwise.
+    if (!options.problems.some((/** @type {string[]} */ [name]) => name === state.problem)) this.ownTitles.set(state.problem, title);
+    if (engine.surface("own")) this.ownTitles.set("own", engine.surface("own").title);
+    const problems = [...[...this.ownTitles].filter(([name]) => name === state.problem || engine.surface(name)), ...known];
     this.examples.update();
     const key = JSON.stringify(problems);
     if (this.problemKey !== key) {
