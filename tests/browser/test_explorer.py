@@ -357,6 +357,35 @@ def test_a_function_of_one_s_own_stays_in_the_list_of_problems(opened):
     assert root.evaluate("root => root.explorer.problem.options[0].value") == "p:own"
 
 
+def test_the_focus_stays_where_a_hand_has_put_it(opened):
+    page = opened(ol.explore("beale", ["SGD", "Momentum", "Adam"], steps=40))
+    root, held = (
+        page.root,
+        "root => root.explorer.focused?.ariaLabel || root.explorer.focused?.textContent",
+    )
+    menu = root.get_by_role("dialog", name="menu")
+    root.press("m")
+    for text in ("equal rates", "each at its best rate"):
+        button = root.get_by_role("button", name=text)
+        button.focus()
+        button.press("Enter")
+        ready(root)
+        assert root.evaluate(held) == text
+    page.page.keyboard.press("Escape")
+    expect(menu).to_be_hidden()
+    root.press("m")
+    expect(menu).to_be_visible()
+    page.page.mouse.click(2, 695)
+    expect(menu).to_be_hidden()
+    cross = root.get_by_label("remove Momentum")
+    cross.focus()
+    cross.press("Enter")
+    until(root, "explorer.focused?.ariaLabel === 'remove Adam'")
+    page.page.keyboard.press("Enter")
+    until(root, "explorer.focused?.classList.contains('ol-row-name')")
+    expect(root.get_by_label("remove SGD")).to_be_hidden()
+
+
 def test_copy_as_python_gives_the_same_runs(opened):
     page = opened(ol.explore("beale", {"Adam": ol.optimizer.Adam(0.1)}, steps=60))
     for label in ("learning rate of Adam", "beta1 of Adam"):

@@ -99,6 +99,9 @@ export class Controls {
    * @param {any[]} rows */
   build(names, rows) {
     const { explorer } = this;
+    /** @type {(row: Element | undefined) => any[]} */
+    const places = (row) => [...(row ? row.querySelectorAll('button, [tabindex="0"]') : [])];
+    const before = [...this.rows.children], held = before.findIndex((row) => row.contains(explorer.focused)), place = places(before[held]).indexOf(explorer.focused);
     this.names = names;
     this.made.clear();
     this.rows.replaceChildren(...rows.map(({ entry }) => {
@@ -127,6 +130,11 @@ export class Controls {
       this.made.set(name, { row, sample, loss, rate, rateValue, other, otherValue, remove, rates: [], seconds: [] });
       return row;
     }));
+    if (held < 0) return;
+    // The row that comes to the place of the one with the focus has it, at the same part; a single one has no ×.
+    const next = places(this.rows.children[Math.min(held, rows.length - 1)]), last = place === places(before[held]).length - 1;
+    const chosen = last ? next[next.length - 1] : next[Math.min(place, next.length - 2)];
+    (last && explorer.shown.length < 2 ? next[0] : chosen).focus({ preventScroll: true });
   }
 
   /** @param {string} name

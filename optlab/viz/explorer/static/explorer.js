@@ -34,7 +34,7 @@ export class Explorer extends Changes {
     this.frame = 0;
     /** @type {Map<string, any>} */
     this.timers = new Map();
-    this.playing = false;
+    this.playing = this.pressedInside = false;
     this.generation = 0;
     this.asked = this.unsaid = 0;
     /** @type {number[]} */
@@ -88,9 +88,16 @@ export class Explorer extends Changes {
     });
     this.on(this.root, "pointerdown", (event) => {
       const path = event.composedPath();
+      this.pressedInside = true;
       if (!this.menu.panel.hidden && !path.includes(this.menu.panel) && !path.includes(this.menu.button)) this.menu.toggle(false);
     });
-    this.cleanup.push(listenWeakly(document, "fullscreenchange", this, "resized"));
+    this.cleanup.push(listenWeakly(document, "fullscreenchange", this, "resized"), listenWeakly(document, "pointerdown", this, "pressedSomewhere"));
+  }
+
+  /** A press outside closes the menu, too; what was pressed has the focus. */
+  pressedSomewhere() {
+    if (!this.pressedInside && this.menu.open) this.menu.toggle(false, false);
+    this.pressedInside = false;
   }
 
   destroy() {

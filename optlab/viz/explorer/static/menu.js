@@ -29,12 +29,13 @@ export class Menu {
     panel.style.setProperty("--below", `${this.button.offsetTop + this.button.offsetHeight + 6}px`);
   }
 
-  /** @param {boolean} [open] */
-  toggle(open = this.panel.hidden) {
+  /** @param {boolean} [open]
+   * @param {boolean} [back] whether the button gets the focus of a menu that is closed */
+  toggle(open = this.panel.hidden, back = true) {
     this.panel.hidden = !open;
     this.button.setAttribute("aria-expanded", String(open));
     if (!open) {
-      this.button.focus({ preventScroll: true });
+      if (back) this.button.focus({ preventScroll: true });
       return;
     }
     this.help.hidden = true;
@@ -68,7 +69,8 @@ export class Menu {
   build() {
     const { explorer } = this;
     const { state, model, selected } = explorer;
-    const inside = this.panel.contains(explorer.focused) ? explorer.focused.getAttribute("aria-label") : "";
+    const name = (/** @type {HTMLElement} */ element) => element.getAttribute("aria-label") || element.textContent;
+    const inside = this.panel.contains(explorer.focused) ? name(explorer.focused) : "";
     const button = (/** @type {string} */ text, /** @type {() => void} */ click, /** @type {any} */ more = {}) => make("button", { type: "button", class: "item", text, on: { click }, ...more });
     const keep = make("div", { class: "menu-group" },
       button("Undo", () => explorer.undo(), { disabled: !explorer.past.length }),
@@ -86,7 +88,10 @@ export class Menu {
     parts.push(make("div", { class: "menu-group" }, text, theme));
     parts.push(make("p", { class: "quiet conditions", text: explorer.conditions() }));
     this.panel.replaceChildren(...parts);
-    if (inside) this.panel.querySelector(`[aria-label="${CSS.escape(inside)}"]`)?.focus({ preventScroll: true });
+    if (!inside) return;
+    // What was made anew keeps the focus: keys reach the menu only from inside.
+    const places = [.../** @type {NodeListOf<any>} */ (this.panel.querySelectorAll("button, input, select"))].filter(({ disabled }) => !disabled);
+    (places.find((element) => name(element) === inside) || places[0]).focus({ preventScroll: true });
   }
 
   /** @param {string} label
