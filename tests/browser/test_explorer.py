@@ -1,5 +1,8 @@
 """The explorer in a real JupyterLab, and its exported page without a kernel."""
 
+import json
+from urllib.parse import quote
+
 import numpy as np
 import pytest
 from playwright.sync_api import expect
@@ -340,6 +343,14 @@ def test_the_address_keeps_the_state(chromium, opened):
     root.wait_for()
     ready(root)
     assert root.evaluate(STATE) == page.root.evaluate(STATE)
+    for kept in ({"step": "oops"}, {"start": [1]}, {"optimizers": [{"name": "A"}]}):
+        again.goto("about:blank")
+        again.goto(f"{page.page.url.split('#')[0]}#{quote(json.dumps(kept))}")
+        root.wait_for()
+        ready(root)
+        assert root.evaluate("root => root.explorer.state") == root.evaluate(
+            "root => root.explorer.opened"
+        )
     again.close()
 
 

@@ -17,6 +17,7 @@ from optlab.viz.explorer.palette import LINE_COLORS, PALETTE
 from optlab.viz.explorer.presets import PRESETS
 from optlab.viz.explorer.runs import STEADINESS
 from optlab.viz.explorer.state import (
+    MOST_STEPS,
     REFERENCES,
     State,
     entry_of,
@@ -96,6 +97,7 @@ def browser_options() -> dict[str, Any]:
         "conditions": HOW_CHOSEN,
         "ladder": list(LADDER),
         "steadiness": STEADINESS,
+        "mostSteps": MOST_STEPS,
         "notches": {name: list(values) for name, values in NOTCHES.items()},
         "roles": ROLES,
         "order": list(order),

@@ -20,6 +20,7 @@ MODES = ("best", "equal", "custom")
 TABS = ("loss", "memory", "length", "angle", "plane", "beside")
 BESIDE = ("basins", "curvature", "modes", "rates")
 VIEWS = ("look", "apart")
+MOST_STEPS = 2000
 MOST_OPTIMIZERS = 50
 """Each takes 13 runs, and a row of the page."""
 SECOND = ("momentum", "beta1", "rho", "decay", "lr_power")

@@ -27,6 +27,7 @@ from optlab.viz.explorer import export
 from optlab.viz.explorer.live import given_to_page, given_whole_and_small
 from optlab.viz.explorer.model import Model, find_problem
 from optlab.viz.explorer.state import (
+    MOST_STEPS,
     OWN,
     State,
     entry_of,
@@ -37,7 +38,6 @@ from optlab.viz.explorer.state import (
 from optlab.viz.explorer.wrapping import as_wrapping
 from optlab.viz.style.geometry import Box
 
-MOST_STEPS = 2000
 _PICTURE = 860
 
 

@@ -11,6 +11,7 @@ import { Controls } from "./controls.js";
 import { Examples } from "./examples.js";
 import { MapPanel } from "./hands.js";
 import { FormulaField } from "./formula_field.js";
+import { validOf } from "./kept.js";
 import { Menu, download, pythonOf } from "./menu.js";
 import { numberText } from "./numbers.js";
 import { PathMap } from "./path_map.js";
@@ -34,7 +35,7 @@ export class Explorer extends Changes {
     this.frame = 0;
     /** @type {Map<string, any>} */
     this.timers = new Map();
-    this.playing = this.pressedInside = false;
+    this.playing = this.pressedInside = this.restored = false;
     this.generation = 0;
     this.asked = this.unsaid = 0;
     /** @type {number[]} */
@@ -118,8 +119,11 @@ export class Explorer extends Changes {
     if (this.dead) return;
     this.heights = given.heights ? { ...given.heights, values: new Float32Array(bytesOf(given.heights.values).buffer) } : null;
     this.generation++;
-    // An address may name a formula that is none, or a function that this page has not.
-    if (!this.network && !this.model.alive && !this.engine.surface(this.state.problem)) this.state = structuredClone(this.opened);
+    // An address may name a formula that is none, a function or a setting that this page has not, and a start of
+    // another function.
+    const surface = this.network ? null : this.engine.surface(this.state.problem);
+    if (surface && this.state.start && this.state.start.length !== surface.start.length) this.state.start = [...surface.start];
+    if (!this.network && !this.model.alive && (!surface || (this.restored && this.model.isStatic && this.missing()))) this.state = structuredClone(this.opened);
     this.refresh();
     this.ready = true;
     this.later("all");
@@ -263,9 +267,10 @@ export class Explorer extends Changes {
   restore() {
     try {
       const text = this.model.isStatic ? decodeURIComponent(location.hash.slice(1)) : sessionStorage.getItem(`optlab ${this.model.place}`);
-      const kept = text && text.startsWith("{") ? JSON.parse(text) : {};
-      for (const name of Object.keys(kept)) if (name in this.state) this.state[name] = kept[name];
-      if (Object.keys(kept).length) this.hint = false;
+      const kept = text && text.startsWith("{") ? validOf(JSON.parse(text), this.options, this.network) : {};
+      Object.assign(this.state, kept);
+      this.restored = Object.keys(kept).length > 0;
+      if (this.restored) this.hint = false;
     } catch {
       // nothing was kept, or not by this version
     }
