@@ -450,6 +450,35 @@ def test_what_a_page_cannot_compute_is_taken_back_and_said(opened):
     assert page.root.evaluate(STATE)["optimizers"][0]["settings"]["beta1"] == 0.9
 
 
+def test_a_number_that_is_refused_is_said_where_it_is_seen_and_taken_back(opened):
+    root = opened(ol.explore("beale", ["SGD", "Adam"], steps=60)).root
+    top = "root => root.querySelector('.ol-map').getBoundingClientRect().top"
+    before = root.evaluate(top)
+    root.press("m")
+    field, said = root.get_by_label("steps", exact=True), root.locator(".ol-menu-said")
+    expect(said).to_be_hidden()
+    for wrong in ("20000", "-5", "1.5"):
+        field.fill(wrong)
+        field.press("Enter")
+        expect(said).to_have_text(f"steps is a whole number from 1 to 2000; {wrong} is none.")
+        expect(field).to_have_value("60")
+    field.fill("1900")  # more than the page has
+    field.press("Enter")
+    expect(said).to_contain_text("this page has at most 1000 steps")
+    expect(field).to_have_value("60")
+    expect(root.locator(".ol-message")).to_be_hidden()
+    assert root.evaluate(top) == before
+    field.fill("50")
+    field.press("Enter")
+    expect(said).to_be_hidden()
+    assert root.evaluate(STATE)["steps"] == 50
+    root.get_by_label("gradient noise").fill("-1")
+    root.get_by_label("gradient noise").press("Enter")
+    expect(said).to_contain_text("at least 0")
+    root.get_by_role("button", name="Reset").click()
+    expect(said).to_be_hidden()
+
+
 def test_regions_that_are_not_defined_are_hatched_and_no_start(opened):
     page = opened(ol.explore(lambda x, y: np.log(x) ** 2 + y**2, ["SGD"], start=(2.0, 1.0)))
     page.root.evaluate("root => root.explorer.map.zoom(4, 200, 200)")

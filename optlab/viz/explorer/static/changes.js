@@ -28,6 +28,11 @@ export class Changes extends Scene {
   /** @param {string} text */
   say(text) {}
 
+  /** @param {string} text */
+  mention(text) {}
+
+  forgetMentioned() {}
+
   /** @param {string} action
    * @param {any} value */
   ask(action, value) {}
@@ -53,13 +58,14 @@ export class Changes extends Scene {
   changed(before, names) {
     const { state, engine } = this;
     this.goAhead();
+    this.forgetMentioned();
     const runs = names.some((name) => ["problem", "start", "steps", "seed", "noise", "optimizers", "mode", "equal_rate"].includes(name));
     if (runs && !this.network) {
       const missing = !engine.surface(state.problem) ? "this function is not in this page" : this.missing();
       if (missing && this.model.alive) this.ask("compute", null);
       else if (missing) {
         this.state = JSON.parse(before);
-        this.say(`That needs a kernel: ${missing}. In a notebook: ol.explore().`);
+        this.mention(`That needs a kernel: ${missing}. In a notebook: ol.explore().`);
         this.refresh();
         this.later("all");
         return;
@@ -204,7 +210,7 @@ export class Changes extends Scene {
     const rule = (this.engine.given.rules || {})[kind];
     if (!rule) {
       if (this.model.alive) this.ask("add", kind);
-      else this.say(`${kind} needs a kernel${this.options.paying.includes(kind) ? ": it evaluates as many gradients as its searches need" : ""}. In a notebook: ol.explore(problem, ["Adam", "${kind}"]).`);
+      else this.mention(`${kind} needs a kernel${this.options.paying.includes(kind) ? ": it evaluates as many gradients as its searches need" : ""}. In a notebook: ol.explore(problem, ["Adam", "${kind}"]).`);
       return;
     }
     const before = JSON.stringify(this.state);
@@ -257,7 +263,7 @@ export class Changes extends Scene {
     const { engine, state } = this;
     const evaluate = engine.evaluator(state.problem);
     if (evaluate && !Number.isFinite(evaluate(start)[0])) {
-      this.say("The loss is not defined there: the start stays where it was.");
+      this.mention("The loss is not defined there: the start stays where it was.");
       return;
     }
     this.say("");

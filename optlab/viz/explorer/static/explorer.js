@@ -35,7 +35,7 @@ export class Explorer extends Changes {
     this.frame = 0;
     /** @type {Map<string, any>} */
     this.timers = new Map();
-    this.playing = this.pressedInside = this.restored = false;
+    this.playing = this.pressedInside = this.restored = this.mentioned = false;
     this.generation = 0;
     this.asked = this.unsaid = 0;
     /** @type {number[]} */
@@ -185,11 +185,12 @@ export class Explorer extends Changes {
     if (message.state && !newer && !this.ahead) this.state = { ...message.state, ...(mine ? { step: this.state.step, theme: this.state.theme, text_size: this.state.text_size, view: this.state.view, tab: this.state.tab, beside: this.state.beside } : {}) };
     if (mine) this.answered(message);
     if (message.error) {
-      this.say(message.error);
+      this.mention(message.error);
       const before = this.past.pop();
       if (before) this.state = JSON.parse(before);
     }
     this.refresh();
+    if (message.error && this.menu.open) this.menu.build(); // its fields have what was refused
     this.later("all");
     if (this.greeted) this.ahead = false;
     if (!message.error) this.sync();
@@ -232,6 +233,22 @@ export class Explorer extends Changes {
   say(text) {
     this.message.textContent = text;
     this.message.hidden = !text;
+    this.mentioned = false;
+  }
+
+  /** Say what the next change makes old; in the menu while it is open, which hides the place above the picture.
+   * @param {string} text */
+  mention(text) {
+    if (this.menu.open) this.menu.say(text);
+    else this.say(text);
+    this.mentioned = true;
+  }
+
+  forgetMentioned() {
+    if (!this.mentioned) return;
+    this.menu.say("");
+    if (!this.inFlight) this.say("");
+    this.mentioned = false;
   }
 
   /** Tell the kernel, the page's address and the tab what is shown: once changes rest for 100 ms, and every

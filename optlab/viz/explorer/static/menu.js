@@ -16,6 +16,7 @@ export class Menu {
     this.explorer = explorer;
     this.button = makeButton("⋯", "menu", () => this.toggle(), { class: "menu-button", "aria-expanded": "false", "aria-haspopup": "true" });
     this.panel = make("div", { class: "menu", role: "dialog", "aria-label": "menu", hidden: true });
+    this.said = make("p", { class: "menu-said", role: "alert", hidden: true });
     this.help = make("div", { class: "menu help", role: "dialog", "aria-label": "keys", hidden: true },
       make("h4", { text: "Keys" }),
       make("dl", {}, ...KEYS.flatMap(([key, text]) => [make("dt", { text: key }), make("dd", { text })])),
@@ -39,6 +40,7 @@ export class Menu {
       return;
     }
     this.help.hidden = true;
+    this.say("");
     this.place(this.panel);
     this.build();
     this.panel.querySelector("button, input, select")?.focus({ preventScroll: true });
@@ -52,6 +54,13 @@ export class Menu {
       this.place(this.help);
       this.help.querySelector("button").focus({ preventScroll: true });
     }
+  }
+
+  /** Say something below the fields: what stands above the picture is behind the menu.
+   * @param {string} text */
+  say(text) {
+    this.said.textContent = text;
+    this.said.hidden = !text;
   }
 
   get open() {
@@ -96,13 +105,13 @@ export class Menu {
 
   /** @param {string} label
    * @param {any} value
-   * @param {(value: any) => void} change
+   * @param {(value: any) => any} change returns what the field then has, where it may refuse a value
    * @param {any} [more] */
   field(label, value, change, more = {}) {
     const kind = typeof value === "boolean" ? "checkbox" : "number";
     const box = make("input", { type: kind, step: "any", value: kind === "number" ? value : false, "aria-label": label, on: { change: () => {
       if (kind === "checkbox") change(box.checked);
-      else if (box.value.trim() !== "" && Number.isFinite(Number(box.value))) change(Number(box.value));
+      else if (box.value.trim() !== "" && Number.isFinite(Number(box.value))) box.value = change(Number(box.value)) ?? box.value;
       else box.value = value;
     } }, ...more });
     if (kind === "checkbox") box.checked = value;
@@ -126,21 +135,38 @@ export class Menu {
     const start = state.start.map((/** @type {number} */ value, /** @type {number} */ i) => this.field(`start ${"xy"[i]}`, value, (next) => {
       explorer.moveStart(state.start.map((/** @type {number} */ one, /** @type {number} */ k) => (k === i ? next : one)));
       explorer.startMoved();
+      return explorer.state.start[i];
     }));
+    const { mostSteps } = explorer.options;
+    const steps = (/** @type {number} */ value) => {
+      if (Number.isInteger(value) && value >= 1 && value <= mostSteps) explorer.set({ steps: value });
+      else explorer.mention(`steps is a whole number from 1 to ${mostSteps}; ${value} is none.`);
+      return explorer.state.steps;
+    };
+    const noise = (/** @type {number} */ value) => {
+      if (value >= 0) explorer.set({ noise: value });
+      else explorer.mention(`gradient noise is a number of at least 0; ${value} is none.`);
+      return Number(engine.conditions(explorer.state).sigma.toPrecision(6));
+    };
+    const seed = (/** @type {number} */ value) => {
+      explorer.set({ seed: Math.round(value) });
+      return explorer.state.seed;
+    };
     const { sigma } = engine.conditions(state);
     const sign = (/** @type {string} */ text, /** @type {string} */ mode) => make("button", { type: "button", class: "item", text, "aria-pressed": String(state.mode === mode), on: { click: () => explorer.setMode(mode) } });
     return make("div", { class: "menu-group" }, make("h4", { text: "The race" }), ...start,
-      this.field("steps", state.steps, (value) => explorer.set({ steps: Math.max(1, Math.round(value)) }), { min: 1 }),
-      this.field("gradient noise", Number(sigma.toPrecision(6)), (value) => explorer.set({ noise: Math.max(0, value) }), { min: 0 }),
-      this.field("seed", state.seed, (value) => explorer.set({ seed: Math.round(value) })),
-      sign("each at its best rate", "best"), sign("equal rates", "equal"));
+      this.field("steps", state.steps, steps, { min: 1 }), this.field("gradient noise", Number(sigma.toPrecision(6)), noise, { min: 0 }), this.field("seed", state.seed, seed),
+      sign("each at its best rate", "best"), sign("equal rates", "equal"), this.said);
   }
 
   /** The hyper-parameters of the chosen optimizer, and its wrapper.
    * @param {any} one */
   settings({ entry }) {
     const { explorer } = this;
-    const fields = Object.entries(entry.settings).filter(([, value]) => ["number", "boolean"].includes(typeof value)).map(([name, value]) => this.field(name, value, (next) => explorer.setSetting(entry.name, name, next)));
+    const fields = Object.entries(entry.settings).filter(([, value]) => ["number", "boolean"].includes(typeof value)).map(([name, value]) => this.field(name, value, (next) => {
+      explorer.setSetting(entry.name, name, next);
+      return explorer.state.optimizers.find((/** @type {any} */ one) => one.name === entry.name)?.settings[name];
+    }));
     const { around } = explorer.options;
     const own = entry.around || {};
     const kinds = Object.keys(around).filter((kind) => explorer.model.alive || kind === own.kind || explorer.engine.given.rules[`${entry.kind}|${kind}`]);
