@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 import optlab as ol
+from optlab.viz.explorer.curve import curve_view
 from tests.browser.hands import OWN, PATH, STATE, inked, ready, until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -488,6 +489,17 @@ def test_regions_that_are_not_defined_are_hatched_and_no_start(opened):
     ready(page.root)
     assert page.root.evaluate(STATE)["start"] == [2, 1]
     assert "not defined" in page.root.locator(".ol-message").inner_text()
+
+
+def test_a_curve_has_the_window_of_its_static_picture(opened):
+    made = ol.explore(lambda x: x**4 - 3 * x**2 + x, ["SGD", "Adam"], steps=60)
+    root, box = opened(made).root, made.model.box
+    found = root.evaluate("root => root.explorer.map.box")
+    assert found == pytest.approx([box.x_low, box.x_high, box.y_low, box.y_high])
+    stars = """root => root.explorer.map.minimaMarks(root.explorer.map.labels).map((mark) =>
+      root.explorer.map.pointAt(mark.x[0], mark.y[0])).flat()"""
+    view = curve_view(made.model.problem)
+    assert root.evaluate(stars) == pytest.approx(np.ravel(view.marked).tolist())
 
 
 @pytest.mark.parametrize("count", [3, 4, 12])

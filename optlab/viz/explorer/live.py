@@ -11,6 +11,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from functools import cache
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -24,6 +25,7 @@ from optlab.optimizer import Optimizer, capture_rule
 from optlab.optimizer.wrappers import layers_of
 from optlab.plan import CaptureError, Plan, capture_value_and_grad, javascript_module
 from optlab.plan.javascript.rule import Rule
+from optlab.viz.explorer.curve import curve_view
 from optlab.viz.explorer.model import Model, has_no_minimum
 from optlab.viz.explorer.presets import PRESETS
 from optlab.viz.explorer.runs import initial_slots
@@ -274,6 +276,7 @@ def describe(surface: Surface) -> dict[str, Any]:
         "noise": float(surface.noise),
         "pattern": list(surface.pattern),
         "open": has_no_minimum(surface),
+        **({"view": asdict(curve_view(surface))} if surface.dimension == 1 else {}),
     }
 
 

@@ -141,7 +141,8 @@ class Model:
         self.box = box
         if self.surface is not None and (box is None or not self._holds_start(box)):
             aspect = MAP_WIDTH / MAP_HEIGHT
-            self.box = choose_box(self.surface, self.start, self.shown_paths(), aspect)
+            paths = self.shown_paths() if len(self.start) == 2 else self.visited()
+            self.box = choose_box(self.surface, self.start, paths, aspect)
         self._surface_map: SurfaceMap | None = None
         #: What a page draws as the ground of a function that was not captured, once it is known. It
         #: takes 12,000 values: another model of the same problem has it from here.
@@ -314,6 +315,15 @@ class Model:
         """Return the visible paths as arrays (steps + 1, 2)."""
         paths = [(runs.point, self.rate_index(name)) for name, runs in self.runs.items()]
         return [p[i] for p, i in paths if p is not None and p.shape[2] == 2]
+
+    def visited(self) -> list[Floats]:
+        """Return points and losses of the paths of one variable, as arrays (steps + 1, 2)."""
+        found = []
+        for name, runs in self.runs.items():
+            i = self.rate_index(name)
+            assert runs.point is not None
+            found.append(np.stack([runs.point[i, :, 0], runs.loss[i]], axis=1))
+        return found
 
     def shown_runs(self) -> dict[str, ShownRun]:
         """Return the run of each optimizer at its current rate."""
