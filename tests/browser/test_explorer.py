@@ -480,6 +480,18 @@ def test_a_number_that_is_refused_is_said_where_it_is_seen_and_taken_back(opened
     expect(said).to_be_hidden()
 
 
+def test_the_rate_of_an_optimizer_that_is_added_is_said_until_the_next_change(opened):
+    root = opened(ol.explore()).root
+    root.get_by_label("add an optimizer").select_option("Adam")
+    message = root.locator(".ol-message")
+    expect(message).to_have_text("Adam 2 starts at its best rate, 1.")
+    assert root.evaluate("root => root.explorer.selected.rate") == 1
+    slider = root.get_by_label("learning rate of Adam 2")
+    slider.focus()
+    slider.press("ArrowLeft")
+    expect(message).to_be_hidden()
+
+
 def test_regions_that_are_not_defined_are_hatched_and_no_start(opened):
     page = opened(ol.explore(lambda x, y: np.log(x) ** 2 + y**2, ["SGD"], start=(2.0, 1.0)))
     page.root.evaluate("root => root.explorer.map.zoom(4, 200, 200)")

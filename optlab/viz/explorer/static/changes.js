@@ -1,6 +1,7 @@
 // What a hand changes: everything here can be undone, and what a page cannot compute is asked of the
 // kernel or taken back.
 
+import { numberText } from "./numbers.js";
 import { Scene } from "./scene.js";
 
 /** Fields that a page keeps, whatever a preset sets. */
@@ -213,7 +214,7 @@ export class Changes extends Scene {
       else this.mention(`${kind} needs a kernel${this.options.paying.includes(kind) ? ": it evaluates as many gradients as its searches need" : ""}. In a notebook: ol.explore(problem, ["Adam", "${kind}"]).`);
       return;
     }
-    const before = JSON.stringify(this.state);
+    const before = JSON.stringify(this.state), { mode } = this.state;
     this.forgetHint();
     this.fixRates();
     const taken = this.state.optimizers.map((/** @type {any} */ entry) => entry.name);
@@ -226,6 +227,14 @@ export class Changes extends Scene {
     entry.rate = this.rateOf(entry); // its best: custom rates are none of its own yet
     this.state.selected = name;
     this.changed(before, ["optimizers", "add"]);
+    if (mode !== "best") this.sayAdded(name);
+  }
+
+  /** Beside rates that a hand has chosen, that of an optimizer that was added is none of them.
+   * @param {string} name */
+  sayAdded(name) {
+    const one = this.shown.find(({ entry }) => entry.name === name);
+    if (one) this.mention(`${name} starts at ${this.open ? "the rate" : "its best rate,"} ${numberText(one.rate, 6)}.`);
   }
 
   /** @param {string} name */

@@ -42,7 +42,7 @@ export class Explorer extends Changes {
     this.frameTimes = [];
     /** Problems of the reader's own that were shown, with their titles. @type {Map<string, string>} */
     this.ownTitles = new Map();
-    this.problemKey = this.lastHeights = this.claimText = "";
+    this.problemKey = this.lastHeights = this.claimText = this.asking = "";
     this.map = this.network ? null : new MapPanel(this);
     this.pathMap = this.network && model.get("given").plane ? new PathMap(this, model.get("given").plane) : null;
     this.plot = new Plot(this);
@@ -144,6 +144,7 @@ export class Explorer extends Changes {
       return;
     }
     this.inFlight = ++this.asked;
+    this.asking = action;
     this.root.setAttribute("aria-busy", "true");
     this.model.send({ generation: this.inFlight, action, value, state: this.state });
     clearTimeout(this.timers.get("slow"));
@@ -178,7 +179,7 @@ export class Explorer extends Changes {
       return;
     }
     const mine = Boolean(message.generation);
-    const newer = mine && this.waiting;
+    const newer = mine && this.waiting, added = !newer && this.asking === "add";
     if (message.given) await this.take(message.given);
     if (this.dead) return;
     if (message.hello) this.greeted = true;
@@ -190,6 +191,7 @@ export class Explorer extends Changes {
       if (before) this.state = JSON.parse(before);
     }
     this.refresh();
+    if (mine && !message.error && added && this.state.mode === "custom") this.sayAdded(this.state.selected);
     if (message.error && this.menu.open) this.menu.build(); // its fields have what was refused
     this.later("all");
     if (this.greeted) this.ahead = false;
