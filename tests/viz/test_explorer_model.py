@@ -402,7 +402,10 @@ class TestBadStates:
         [
             ({"optimizers": ["SGD", "SGD"]}, "name of its own"),
             ({"optimizers": []}, "one optimizer"),
-            ({"steps": 0}, "steps must be"),
+            ({"steps": 0}, "steps must be a whole number from 1 to 2000; got 0"),
+            ({"steps": 1e6}, "steps must be a whole number from 1 to 2000"),
+            ({"optimizers": ["Adma"]}, "Did you mean 'Adam'"),
+            ({"start": np.zeros(5)}, r"one or two numbers.*start has 5.*ol\.compare takes any"),
             ({"steps": 5000}, "from 1 to 2000"),
             ({"seed": "a"}, "seed must be"),
         ],
