@@ -492,6 +492,17 @@ def test_the_rate_of_an_optimizer_that_is_added_is_said_until_the_next_change(op
     expect(message).to_be_hidden()
 
 
+def test_the_menu_tells_the_best_rate_from_the_lowest_last_loss(opened):
+    root = opened(ol.explore(lambda x: x**4 - 3 * x**2 + x, ["SGD", "Adam"])).root
+    conditions = "root => root.explorer.conditions()"
+    assert "○ marks the lowest loss after the last step" in root.evaluate(conditions)
+    assert "○ lowest" in root.locator(".ol-caption").inner_text()
+    slider = root.get_by_label("learning rate of Adam")
+    slider.focus()
+    slider.press("ArrowLeft")
+    assert "Rates: set by hand." in root.evaluate(conditions)
+
+
 def test_regions_that_are_not_defined_are_hatched_and_no_start(opened):
     page = opened(ol.explore(lambda x, y: np.log(x) ** 2 + y**2, ["SGD"], start=(2.0, 1.0)))
     page.root.evaluate("root => root.explorer.map.zoom(4, 200, 200)")

@@ -436,6 +436,17 @@ def test_the_best_rate_is_one_of_the_ladder_and_an_unknown_minimum_is_named_so()
     assert "lowest loss seen" in explorer.summary()
 
 
+def test_the_text_on_the_rates_is_true_of_each_mode():
+    explorer = ol.explore("beale", ["SGD", "Adam"], steps=20)
+    assert "Rates: for each optimizer the best of the rates 1, 2 and 5" in explorer.summary()
+    explorer.change(rate={"Adam": 0.1})
+    assert "Rates: set by hand; where none was set, the best of" in explorer.summary()
+    explorer.change(rate={"SGD": 0.01})
+    assert explorer.summary().endswith("Rates: set by hand.")
+    explorer.change(mode="equal")
+    assert "Rates: the same for all, of the rates 1, 2 and 5" in explorer.summary()
+
+
 def test_a_setting_that_is_a_function_stays_with_its_template():
     template = ol.optimizer.AdamW(0.1, weight_decay=0.5, lr_ratio=lambda p: 0.25)
     explorer = ol.explore("beale", {"run": template}, steps=5)

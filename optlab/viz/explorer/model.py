@@ -56,21 +56,22 @@ MOST_RUNGS = 9
 """So many rates are added to a ladder at most, until its best is not at an end."""
 _MOST_TRIED = 3
 """So many of the best rates are run again at most where each run is one of its own."""
-_BOUNDS = (
-    f"1-2-5 steps from {format_number(LADDER[0])} to {format_number(LADDER[-1])} "
-    "and beyond while the best is an end"
+_RUNGS = (
+    "the rates 1, 2 and 5 times a power of ten from "
+    f"{format_number(LADDER[0])} to {format_number(LADDER[-1])}"
 )
-_CRITERION = (
-    "by the mean over the run of log10(loss − minimum), where there are some of those that "
-    "rounding or 1 % of the rate does not lead elsewhere"
+_BEST = (
+    f"the best of {_RUNGS}, and beyond while the best is an end: where log10(loss − minimum) has "
+    "the lowest mean over the run, among rates whose run neither rounding nor 1 % of the rate "
+    "leads elsewhere, if there are any"
 )
 HOW_CHOSEN = {
-    "best": f"each the best of {_BOUNDS}, {_CRITERION}",
-    "equal": "the same for all, of 1-2-5 steps "
-    f"from {format_number(LADDER[0])} to {format_number(LADDER[-1])}",
-    "custom": f"by hand where it says custom, else the best of {_BOUNDS}, {_CRITERION}",
+    "best": f"for each optimizer {_BEST}",
+    "equal": f"the same for all, of {_RUNGS}",
+    "custom": "set by hand",
+    "others": f"; where none was set, {_BEST}",
 }
-"""How each mode chooses the rates."""
+"""How each mode chooses the rates, and how those are chosen that nobody has set in "custom"."""
 
 
 class Model:
@@ -536,6 +537,8 @@ class Model:
                 "as they were recorded: their rates are fixed."
             )
         how = HOW_CHOSEN[state.mode]
+        if state.mode == "custom" and any(entry.rate is None for entry in state.optimizers):
+            how += HOW_CHOSEN["others"]
         if self.open:
             how += "; the loss has no lowest point in view, so that no rate is the best"
         if not self.floor_known:

@@ -57,7 +57,7 @@ export class Controls {
     if (names !== this.names) this.build(names, rows);
     this.caption.hidden = explorer.network;
     const sensitive = shown.some((/** @type {any} */ one) => one.sensitive >= 0);
-    const best = explorer.open ? "no lowest point in view: no rate is best" : "○ best";
+    const best = explorer.open ? "no lowest point in view: no rate is best" : "○ lowest";
     this.putCaption(`${paidSaid(shown, explorer.options.paying)}loss after ${state.steps} steps at every notch; ${best}, hatched diverges${sensitive ? "; ≈ sensitive to the last bit" : ""}`, explorer.kernelSaid());
     this.element.classList.toggle("ol-compact", rows.length === CHIPS - 1);
     this.buildChips(shown);

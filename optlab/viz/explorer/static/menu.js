@@ -225,6 +225,7 @@ export function download(name, type, parts) {
  * @param {any} explorer */
 export function ratesSaid(explorer) {
   const { state, options, floor } = explorer;
-  const how = options.conditions[state.mode] + (explorer.open ? "; the loss has no lowest point in view, so that no rate is the best" : "");
+  const chosen = state.mode === "best" || (state.mode === "custom" && state.optimizers.some((/** @type {any} */ { rate }) => rate === null));
+  const how = options.conditions[state.mode] + (chosen && state.mode === "custom" ? options.conditions.others : "") + (chosen && !explorer.open ? "; ○ marks the lowest loss after the last step, which another rate may have" : "") + (explorer.open ? "; the loss has no lowest point in view, so that no rate is the best" : "");
   return floor.known ? how : how.replace("loss − minimum", `loss − lowest loss seen, ${numberText(floor.floor)}`);
 }
