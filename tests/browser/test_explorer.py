@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 
 import optlab as ol
 from optlab.viz.explorer.curve import curve_view
+from optlab.viz.style import theme
 from tests.browser.hands import OWN, PATH, STATE, inked, ready, until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -486,6 +487,10 @@ def test_the_rate_of_an_optimizer_that_is_added_is_said_until_the_next_change(op
     message = root.locator(".ol-message")
     expect(message).to_have_text("Adam 2 starts at its best rate, 1.")
     assert root.evaluate("root => root.explorer.selected.rate") == 1
+    kinds = {"Momentum": "Momentum", "Adam": "Adam", "Adam 2": "Adam"}
+    markers = [style.marker for style in theme.assign_styles(kinds).values()]
+    shown = root.evaluate("root => root.explorer.shown.map((one) => one.style.marker)")
+    assert shown == markers
     slider = root.get_by_label("learning rate of Adam 2")
     slider.focus()
     slider.press("ArrowLeft")

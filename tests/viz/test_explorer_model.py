@@ -447,6 +447,12 @@ def test_the_text_on_the_rates_is_true_of_each_mode():
     assert "Rates: the same for all, of the rates 1, 2 and 5" in explorer.summary()
 
 
+def test_one_step_is_one_step():
+    said = ol.explore("beale", ["SGD"], steps=1).summary()
+    assert "after 1 step." in said
+    assert "same 1 step, seed" in said
+
+
 def test_a_setting_that_is_a_function_stays_with_its_template():
     template = ol.optimizer.AdamW(0.1, weight_decay=0.5, lr_ratio=lambda p: 0.25)
     explorer = ol.explore("beale", {"run": template}, steps=5)

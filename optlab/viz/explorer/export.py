@@ -30,7 +30,6 @@ from optlab.viz.explorer.wrapping import WRAPPERS
 from optlab.viz.style import theme
 
 APP = browser.App("optlab-explorer", Path(__file__).parent / "static" / "explorer.js")
-_STYLES = 110
 
 
 #: The optimizers of the menu "add", in groups, as textbooks have them.
@@ -75,7 +74,7 @@ def browser_options() -> dict[str, Any]:
             "parts": [list(part) for part in preset.parts],
             "state": {**state.to_dict(), "start": list(start)},
         }
-    order, styles = theme.all_styles(_STYLES)
+    order, styles = theme.all_styles(theme.STYLES)
     return {
         "problems": surfaces,
         "presets": presets,

@@ -47,7 +47,7 @@ from optlab.viz.explorer.surface_map import (
 from optlab.viz.explorer.wrapping import describe_wrapping
 from optlab.viz.style import theme
 from optlab.viz.style.geometry import Box, Floats
-from optlab.viz.style.text import format_number, format_point
+from optlab.viz.style.text import format_number, format_point, steps_text
 from optlab.viz.style.theme import Style
 
 _LARGEST = float(np.finfo(np.float32).max)
@@ -525,7 +525,7 @@ class Model:
             end = runs.why[i] or f"loss {format_number(float(finite[-1]))}"
             ends.append(f"{entry.name} at rate {rate}: {end}")
         where = f" from {format_point(self.start)}" if self.start else ""
-        head = f"{self.title}{where}, after {state.steps} steps."
+        head = f"{self.title}{where}, after {steps_text(state.steps)}."
         return f"{head} {'; '.join(ends)}. {self.conditions()}"
 
     def conditions(self) -> str:
@@ -533,8 +533,8 @@ class Model:
         state = self.state
         if self.network:
             return (
-                f"Same initial weights, same {state.steps} steps, seed {state.seed}. The runs are "
-                "as they were recorded: their rates are fixed."
+                f"Same initial weights, same {steps_text(state.steps)}, seed {state.seed}. "
+                "The runs are as they were recorded: their rates are fixed."
             )
         how = HOW_CHOSEN[state.mode]
         if state.mode == "custom" and any(entry.rate is None for entry in state.optimizers):
@@ -549,8 +549,8 @@ class Model:
             if entry.around
         )
         return (
-            f"Same start {format_point(self.start)}, same {state.steps} steps, seed {state.seed}. "
-            f"Rates: {how}.{around}"
+            f"Same start {format_point(self.start)}, same {steps_text(state.steps)}, "
+            f"seed {state.seed}. Rates: {how}.{around}"
         )
 
 

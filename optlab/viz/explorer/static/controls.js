@@ -6,7 +6,7 @@ import { fill, make, makeButton, put, showPlaying } from "../../browser/static/e
 import { lineMark, pixelFrame, pointMark } from "../../browser/static/marks.js";
 import { NotchSlider } from "./notches.js";
 import { fillAdd, paidSaid } from "./adding.js";
-import { numberText } from "./numbers.js";
+import { numberText, stepsText } from "./numbers.js";
 
 /** From this number of optimizers on they are chips, and only the chosen one has its sliders. */
 const CHIPS = 4;
@@ -58,7 +58,7 @@ export class Controls {
     this.caption.hidden = explorer.network;
     const sensitive = shown.some((/** @type {any} */ one) => one.sensitive >= 0);
     const best = explorer.open ? "no lowest point in view: no rate is best" : "○ lowest";
-    this.putCaption(`${paidSaid(shown, explorer.options.paying)}loss after ${state.steps} steps at every notch; ${best}, hatched diverges${sensitive ? "; ≈ sensitive to the last bit" : ""}`, explorer.kernelSaid());
+    this.putCaption(`${paidSaid(shown, explorer.options.paying)}loss after ${stepsText(state.steps)} at every notch; ${best}, hatched diverges${sensitive ? "; ≈ sensitive to the last bit" : ""}`, explorer.kernelSaid());
     this.element.classList.toggle("ol-compact", rows.length === CHIPS - 1);
     this.buildChips(shown);
     // All have one width of a notch, which depends on how many there are in every row.
