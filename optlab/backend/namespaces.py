@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
@@ -136,6 +136,39 @@ def elsewhere(name: str) -> str:
     return ELSEWHERE.get(name, name)
 
 
+def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """Return the known name that was probably meant; None if none is close.
+
+    Of close names it is the one with the fewest edits, two letters in the wrong order being one; of
+    those, the one of the nearest length.
+
+    Examples
+    --------
+    >>> nearest("Adma", ["Adamax", "Adam", "SGD"]), nearest("sdg", ["SGD"]), nearest("x", ["SGD"])
+    ('Adam', 'SGD', None)
+    """
+    from difflib import get_close_matches
+
+    plain, wanted = {one.lower(): one for one in known}, name.lower()
+    close = get_close_matches(wanted, list(plain), 5, cutoff)
+    if not close:
+        return None
+    return plain[min(close, key=lambda one: (_edits(wanted, one), abs(len(one) - len(name))))]
+
+
+def _edits(one: str, other: str) -> int:
+    """Return how many letters differ, are missing, or stand in the wrong order."""
+    rows = [list(range(len(other) + 1))]
+    for i, letter in enumerate(one, 1):
+        row = [i]
+        for j, wanted in enumerate(other, 1):
+            row.append(min(rows[-1][j] + 1, row[-1] + 1, rows[-1][j - 1] + (letter != wanted)))
+            if i > 1 < j and (letter, one[i - 2]) == (other[j - 2], wanted):
+                row[j] = min(row[j], rows[-2][j - 2] + 1)
+        rows.append(row)
+    return rows[-1][-1]
+
+
 def missing(package: str, name: str, known: Sequence[str]) -> AttributeError:
     """Return the error for an unknown name, with a suggestion if a known name is close.
 
@@ -148,16 +181,13 @@ def missing(package: str, name: str, known: Sequence[str]) -> AttributeError:
     """
     if name.startswith("_"):  # tools probe for such names
         return AttributeError(f"{package} has no {name!r}")
-    from difflib import get_close_matches
-
     meant = ELSEWHERE.get(name)
     if meant in known:
         said = f"{package} has no {name!r}; it is called {meant!r} here."
         return AttributeError(said, name=name, obj=None)
-    plain = {one.lower(): one for one in known}
-    close = get_close_matches(name.lower(), list(plain), 1, 0.75)
+    close = nearest(name, known, 0.75)
     if close:
-        said = f"{package} has no {name!r}. Did you mean {plain[close[0]]!r}?"
+        said = f"{package} has no {name!r}. Did you mean {close!r}?"
         return AttributeError(said, name=name, obj=None)  # obj=None: Python adds no suggestion
     listed = ", ".join(known) if len(known) <= _MOST_LISTED else f"what dir({package}) lists"
     return AttributeError(f"{package} has no {name!r}; it has {listed}.")

@@ -1,10 +1,15 @@
 """The explorer in a real JupyterLab, and its exported page without a kernel."""
 
+import json
+from urllib.parse import quote
+
 import numpy as np
 import pytest
 from playwright.sync_api import expect
 
 import optlab as ol
+from optlab.viz.explorer.curve import curve_view
+from optlab.viz.style import theme
 from tests.browser.hands import OWN, PATH, STATE, inked, ready, until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -340,7 +345,58 @@ def test_the_address_keeps_the_state(chromium, opened):
     root.wait_for()
     ready(root)
     assert root.evaluate(STATE) == page.root.evaluate(STATE)
+    for kept in ({"step": "oops"}, {"start": [1]}, {"optimizers": [{"name": "A"}]}):
+        again.goto("about:blank")
+        again.goto(f"{page.page.url.split('#')[0]}#{quote(json.dumps(kept))}")
+        root.wait_for()
+        ready(root)
+        assert root.evaluate("root => root.explorer.state") == root.evaluate(
+            "root => root.explorer.opened"
+        )
     again.close()
+
+
+def test_a_function_of_one_s_own_stays_in_the_list_of_problems(opened):
+    root = opened(ol.explore(own, ["SGD", "Adam"], start=(1.0, 1.5), steps=40)).root
+    root.press("n")
+    until(root, "explorer.state.preset === 'narrow valley'")
+    ready(root)
+    root.get_by_label("what is shown").select_option("p:rosenbrock")
+    ready(root)
+    root.get_by_label("what is shown").select_option("p:own")
+    until(root, "explorer.state.problem === 'own'")
+    ready(root)
+    assert root.evaluate(STATE)["start"] == [1, 1.5]
+    assert root.evaluate("root => root.explorer.problem.options[0].value") == "p:own"
+
+
+def test_the_focus_stays_where_a_hand_has_put_it(opened):
+    page = opened(ol.explore("beale", ["SGD", "Momentum", "Adam"], steps=40))
+    root, held = (
+        page.root,
+        "root => root.explorer.focused?.ariaLabel || root.explorer.focused?.textContent",
+    )
+    menu = root.get_by_role("dialog", name="menu")
+    root.press("m")
+    for text in ("equal rates", "each at its best rate"):
+        button = root.get_by_role("button", name=text)
+        button.focus()
+        button.press("Enter")
+        ready(root)
+        assert root.evaluate(held) == text
+    page.page.keyboard.press("Escape")
+    expect(menu).to_be_hidden()
+    root.press("m")
+    expect(menu).to_be_visible()
+    page.page.mouse.click(2, 695)
+    expect(menu).to_be_hidden()
+    cross = root.get_by_label("remove Momentum")
+    cross.focus()
+    cross.press("Enter")
+    until(root, "explorer.focused?.ariaLabel === 'remove Adam'")
+    page.page.keyboard.press("Enter")
+    until(root, "explorer.focused?.classList.contains('ol-row-name')")
+    expect(root.get_by_label("remove SGD")).to_be_hidden()
 
 
 def test_copy_as_python_gives_the_same_runs(opened):
@@ -396,6 +452,62 @@ def test_what_a_page_cannot_compute_is_taken_back_and_said(opened):
     assert page.root.evaluate(STATE)["optimizers"][0]["settings"]["beta1"] == 0.9
 
 
+def test_a_number_that_is_refused_is_said_where_it_is_seen_and_taken_back(opened):
+    root = opened(ol.explore("beale", ["SGD", "Adam"], steps=60)).root
+    top = "root => root.querySelector('.ol-map').getBoundingClientRect().top"
+    before = root.evaluate(top)
+    root.press("m")
+    field, said = root.get_by_label("steps", exact=True), root.locator(".ol-menu-said")
+    expect(said).to_be_hidden()
+    for wrong in ("20000", "-5", "1.5"):
+        field.fill(wrong)
+        field.press("Enter")
+        expect(said).to_have_text(f"steps is a whole number from 1 to 2000; {wrong} is none.")
+        expect(field).to_have_value("60")
+    field.fill("1900")  # more than the page has
+    field.press("Enter")
+    expect(said).to_contain_text("this page has at most 1000 steps")
+    expect(field).to_have_value("60")
+    expect(root.locator(".ol-message")).to_be_hidden()
+    assert root.evaluate(top) == before
+    field.fill("50")
+    field.press("Enter")
+    expect(said).to_be_hidden()
+    assert root.evaluate(STATE)["steps"] == 50
+    root.get_by_label("gradient noise").fill("-1")
+    root.get_by_label("gradient noise").press("Enter")
+    expect(said).to_contain_text("at least 0")
+    root.get_by_role("button", name="Reset").click()
+    expect(said).to_be_hidden()
+
+
+def test_the_rate_of_an_optimizer_that_is_added_is_said_until_the_next_change(opened):
+    root = opened(ol.explore()).root
+    root.get_by_label("add an optimizer").select_option("Adam")
+    message = root.locator(".ol-message")
+    expect(message).to_have_text("Adam 2 starts at its best rate, 1.")
+    assert root.evaluate("root => root.explorer.selected.rate") == 1
+    kinds = {"Momentum": "Momentum", "Adam": "Adam", "Adam 2": "Adam"}
+    markers = [style.marker for style in theme.assign_styles(kinds).values()]
+    shown = root.evaluate("root => root.explorer.shown.map((one) => one.style.marker)")
+    assert shown == markers
+    slider = root.get_by_label("learning rate of Adam 2")
+    slider.focus()
+    slider.press("ArrowLeft")
+    expect(message).to_be_hidden()
+
+
+def test_the_menu_tells_the_best_rate_from_the_lowest_last_loss(opened):
+    root = opened(ol.explore(lambda x: x**4 - 3 * x**2 + x, ["SGD", "Adam"])).root
+    conditions = "root => root.explorer.conditions()"
+    assert "○ marks the lowest loss after the last step" in root.evaluate(conditions)
+    assert "○ lowest" in root.locator(".ol-caption").inner_text()
+    slider = root.get_by_label("learning rate of Adam")
+    slider.focus()
+    slider.press("ArrowLeft")
+    assert "Rates: set by hand." in root.evaluate(conditions)
+
+
 def test_regions_that_are_not_defined_are_hatched_and_no_start(opened):
     page = opened(ol.explore(lambda x, y: np.log(x) ** 2 + y**2, ["SGD"], start=(2.0, 1.0)))
     page.root.evaluate("root => root.explorer.map.zoom(4, 200, 200)")
@@ -405,6 +517,17 @@ def test_regions_that_are_not_defined_are_hatched_and_no_start(opened):
     ready(page.root)
     assert page.root.evaluate(STATE)["start"] == [2, 1]
     assert "not defined" in page.root.locator(".ol-message").inner_text()
+
+
+def test_a_curve_has_the_window_of_its_static_picture(opened):
+    made = ol.explore(lambda x: x**4 - 3 * x**2 + x, ["SGD", "Adam"], steps=60)
+    root, box = opened(made).root, made.model.box
+    found = root.evaluate("root => root.explorer.map.box")
+    assert found == pytest.approx([box.x_low, box.x_high, box.y_low, box.y_high])
+    stars = """root => root.explorer.map.minimaMarks(root.explorer.map.labels).map((mark) =>
+      root.explorer.map.pointAt(mark.x[0], mark.y[0])).flat()"""
+    view = curve_view(made.model.problem)
+    assert root.evaluate(stars) == pytest.approx(np.ravel(view.marked).tolist())
 
 
 @pytest.mark.parametrize("count", [3, 4, 12])

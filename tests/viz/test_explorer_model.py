@@ -242,6 +242,20 @@ def test_a_function_of_one_s_own_that_takes_one_point_at_a_time():
     assert explorer.now.problem == "own"
 
 
+def own_bowl(x, y):
+    return x**2 + 2 * y**2
+
+
+@pytest.mark.parametrize("function", [own_bowl, branching])
+def test_a_function_of_one_s_own_stays_in_the_page_for_the_way_back(function):
+    explorer = ol.explore(function, ["SGD"], start=(1.0, 1.0), steps=30)
+    explorer.change(problem="rosenbrock")
+    given = given_to_page(explorer.model, {})
+    assert given["problems"]["own"]["title"] == explorer.model.own_surface.title
+    assert ("export function own(x, y)" in given["program"]) == (function is own_bowl)
+    assert explorer.change(problem="own").model.surface.function is function
+
+
 def test_errors_are_raised_at_the_first_call_and_change_nothing_later():
     def broken(x, y):
         raise ZeroDivisionError("on purpose")
@@ -388,7 +402,10 @@ class TestBadStates:
         [
             ({"optimizers": ["SGD", "SGD"]}, "name of its own"),
             ({"optimizers": []}, "one optimizer"),
-            ({"steps": 0}, "steps must be"),
+            ({"steps": 0}, "steps must be a whole number from 1 to 2000; got 0"),
+            ({"steps": 1e6}, "steps must be a whole number from 1 to 2000"),
+            ({"optimizers": ["Adma"]}, "Did you mean 'Adam'"),
+            ({"start": np.zeros(5)}, r"one or two numbers.*start has 5.*ol\.compare takes any"),
             ({"steps": 5000}, "from 1 to 2000"),
             ({"seed": "a"}, "seed must be"),
         ],
@@ -417,6 +434,23 @@ def test_the_best_rate_is_one_of_the_ladder_and_an_unknown_minimum_is_named_so()
     model = explorer.model
     assert model.runs["Adam"].rates[model.best["Adam"]] != 0.3
     assert "lowest loss seen" in explorer.summary()
+
+
+def test_the_text_on_the_rates_is_true_of_each_mode():
+    explorer = ol.explore("beale", ["SGD", "Adam"], steps=20)
+    assert "Rates: for each optimizer the best of the rates 1, 2 and 5" in explorer.summary()
+    explorer.change(rate={"Adam": 0.1})
+    assert "Rates: set by hand; where none was set, the best of" in explorer.summary()
+    explorer.change(rate={"SGD": 0.01})
+    assert explorer.summary().endswith("Rates: set by hand.")
+    explorer.change(mode="equal")
+    assert "Rates: the same for all, of the rates 1, 2 and 5" in explorer.summary()
+
+
+def test_one_step_is_one_step():
+    said = ol.explore("beale", ["SGD"], steps=1).summary()
+    assert "after 1 step." in said
+    assert "same 1 step, seed" in said
 
 
 def test_a_setting_that_is_a_function_stays_with_its_template():

@@ -196,3 +196,9 @@ class TestNotebooks:
         themed('{"theme": "JupyterLab Dark"}')
         monkeypatch.delenv("JPY_SESSION_NAME")
         assert self.paper() == theme.LIGHT["paper"]
+
+
+def test_a_further_run_of_a_class_has_a_marker_of_its_own():
+    styles = theme.assign_styles({"Momentum": "Momentum", "Adam": "Adam", "Adam 2": "Adam"})
+    assert len({style.marker for style in styles.values()}) == 3
+    assert len({style.color for style in styles.values()}) == 3

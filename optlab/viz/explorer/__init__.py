@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import reprlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from optlab import optimizer as library
+from optlab.backend.namespaces import nearest
 from optlab.backend.text import unique_lines
 from optlab.lab.compare import Comparison
 from optlab.lab.problems.lookup import NAMED, find
@@ -62,7 +62,7 @@ def explore(
     start : one or two numbers, optional
         By default the start of the problem.
     steps : int, optional
-        Updates per run; by default 300 (of a network 200), or as in the comparison.
+        Updates per run, from 1 to 2000; by default 300 (of a network 200), or as in the comparison.
     seed : int
         Seed of the noise of a noisy problem.
 
@@ -123,6 +123,11 @@ def explore(
                     f"{found.title} takes {found.dimension} numbers: no map shows them. Run it "
                     "with ol.compare, which draws its losses."
                 )
+            if (many := _count(start)) > 2:
+                raise ValueError(
+                    f"the explorer draws functions of one or two numbers; the start has {many}. "
+                    "ol.compare takes any number of them: ol.compare(problem, ..., start=...)."
+                )
             named = next((name for name, known in NAMED.items() if known is found), None)
             if named is None and problem == "quadratic":
                 named = "quadratic"
@@ -149,6 +154,14 @@ def is_network(problem: Any) -> bool:
         named = NAMED.get(problem.lower().replace("-", "_").replace(" ", "_"))
         return named is not None and isinstance(find(named), Network)
     return isinstance(problem, Network) or problem is digits_mlp
+
+
+def _count(start: Any) -> int:
+    """Return how many numbers a start has; 0 where that is not known."""
+    try:
+        return len(start)
+    except TypeError:
+        return 0
 
 
 def _entries(optimizers: Any) -> tuple[list[Entry], dict[str, Optimizer]]:
@@ -217,8 +230,8 @@ def _check_names(optimizers: Any, known: list[str]) -> None:
                 f"{one} goes around an optimizer, which its name alone does not include. Write "
                 f"{{'{one} Adam': ol.optimizer.{one}{around}(ol.optimizer.Adam(0.1){more})}}."
             )
-        close = difflib.get_close_matches(one, known, 1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
+        close = nearest(one, known)
+        hint = f" Did you mean {close!r}?" if close else ""
         own = f" An optimizer of your own is given in a dict: {{{one!r}: {one}(0.01)}}."
         own = own if not close and one.isidentifier() else ""
         raise ValueError(f"there is no optimizer {one!r}; there are {', '.join(known)}.{hint}{own}")

@@ -17,6 +17,7 @@ from optlab.viz.explorer.palette import LINE_COLORS, PALETTE
 from optlab.viz.explorer.presets import PLACES, PRESETS
 from optlab.viz.explorer.runs import STEADINESS
 from optlab.viz.explorer.state import (
+    MOST_STEPS,
     REFERENCES,
     State,
     entry_of,
@@ -29,7 +30,6 @@ from optlab.viz.explorer.wrapping import WRAPPERS
 from optlab.viz.style import theme
 
 APP = browser.App("optlab-explorer", Path(__file__).parent / "static" / "explorer.js")
-_STYLES = 110
 
 
 #: The optimizers of the menu "add", in groups, as textbooks have them.
@@ -74,7 +74,7 @@ def browser_options() -> dict[str, Any]:
             "parts": [list(part) for part in preset.parts],
             "state": {**state.to_dict(), "start": list(start)},
         }
-    order, styles = theme.all_styles(_STYLES)
+    order, styles = theme.all_styles(theme.STYLES)
     return {
         "problems": surfaces,
         "presets": presets,
@@ -97,6 +97,7 @@ def browser_options() -> dict[str, Any]:
         "conditions": HOW_CHOSEN,
         "ladder": list(LADDER),
         "steadiness": STEADINESS,
+        "mostSteps": MOST_STEPS,
         "notches": {name: list(values) for name, values in NOTCHES.items()},
         "roles": ROLES,
         "order": list(order),

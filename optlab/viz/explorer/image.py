@@ -15,6 +15,7 @@ from optlab.viz.backends.scene import (
     Axis,
     Line,
     Mark,
+    Marker,
     Panel,
     Pen,
     Points,
@@ -26,6 +27,7 @@ from optlab.viz.backends.scene import (
 from optlab.viz.comparison.image import race_png
 from optlab.viz.comparison.page import race_page
 from optlab.viz.explorer.apart_image import apart_png
+from optlab.viz.explorer.curve import curve_view
 from optlab.viz.explorer.model import Model
 from optlab.viz.explorer.presets import PLACES
 from optlab.viz.explorer.runs import Runs
@@ -175,5 +177,9 @@ def _curve(model: Model) -> Panel:
         if len(visited):
             last = visited[-1:]
             marks.append(Points(x[last], y[last], end_marker(style), clip=False))
+    lowest = np.array(curve_view(model.problem).marked).reshape(-1, 2)
+    if len(lowest):
+        star = Marker("star", theme.MINIMUM_SIZE, theme.INK, theme.PAPER, 1)
+        marks.append(Points(lowest[:, 0], lowest[:, 1], star))
     across, up = Axis(box.x_low, box.x_high, name="x"), Axis(box.y_low, box.y_high, name="loss")
     return Panel(across, up, marks, "Curve", surface_map.note)

@@ -11,6 +11,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from functools import cache
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -24,6 +25,7 @@ from optlab.optimizer import Optimizer, capture_rule
 from optlab.optimizer.wrappers import layers_of
 from optlab.plan import CaptureError, Plan, capture_value_and_grad, javascript_module
 from optlab.plan.javascript.rule import Rule
+from optlab.viz.explorer.curve import curve_view
 from optlab.viz.explorer.model import Model, has_no_minimum
 from optlab.viz.explorer.presets import PRESETS
 from optlab.viz.explorer.runs import initial_slots
@@ -59,6 +61,7 @@ _GRID = (120, 90)
 _CURVE = 300
 
 _plans: WeakKeyDictionary[Surface, Plan | None] = WeakKeyDictionary()
+_descriptions: WeakKeyDictionary[Surface, dict[str, Any]] = WeakKeyDictionary()
 
 
 def plan_of(surface: Surface) -> Plan | None:
@@ -111,6 +114,7 @@ def program_of(
     surface: Surface | None,
     own: Mapping[str, Optimizer],
     library: Iterable[str] = (),
+    kept: Surface | None = None,
 ) -> dict[str, Any]:
     """Return the module of a page, and what describes its rules.
 
@@ -124,6 +128,8 @@ def program_of(
         Templates given as objects.
     library : iterable of str
         Further classes of the library, of which the elementwise ones are taken.
+    kept : Surface, optional
+        A function of the user's own, to which a page leads back from others.
     """
     now = states[0]
     plans: dict[str, Plan] = {}
@@ -131,6 +137,10 @@ def program_of(
     for name, known in NAMED.items():
         if isinstance(known, Surface) and known.plan is not None:
             plans[name], problems[name] = known.plan, describe(known)
+    if kept is not None and now.problem != OWN:
+        problems[OWN] = describe_once(kept)
+        if (plan := plan_of(kept)) is not None:
+            plans[OWN] = plan
     if surface is not None:
         plan = plan_of(surface)
         problems[now.problem] = describe(surface)
@@ -266,7 +276,15 @@ def describe(surface: Surface) -> dict[str, Any]:
         "noise": float(surface.noise),
         "pattern": list(surface.pattern),
         "open": has_no_minimum(surface),
+        **({"view": asdict(curve_view(surface))} if surface.dimension == 1 else {}),
     }
+
+
+def describe_once(surface: Surface) -> dict[str, Any]:
+    """Return what a page shows of a surface, which is evaluated for it once."""
+    if surface not in _descriptions:
+        _descriptions[surface] = describe(surface)
+    return _descriptions[surface]
 
 
 def noise_rows(seed: int, steps: int) -> str:
@@ -352,11 +370,13 @@ def given_to_page(
         states += [preset_state(name, state) for name in PRESETS]
     names = [name for name in optimizer_classes() if name != "AdamWithoutCorrection"]
     if whole or live:
-        found = program_of(states, surface, own, names if library else ())
+        found = program_of(states, surface, own, names if library else (), model.own_surface)
     else:
         assert surface is not None
         found = {"program": "", "programKey": "", "rules": {}, "own": {}}
         found["problems"] = {state.problem: describe(surface)}
+        if model.own_surface is not None and state.problem != OWN:
+            found["problems"][OWN] = describe_once(model.own_surface)
     found["network"] = False
     if surface is not None and not live:
         if model.heights is None:

@@ -47,7 +47,7 @@ from optlab.viz.explorer.surface_map import (
 from optlab.viz.explorer.wrapping import describe_wrapping
 from optlab.viz.style import theme
 from optlab.viz.style.geometry import Box, Floats
-from optlab.viz.style.text import format_number, format_point
+from optlab.viz.style.text import format_number, format_point, steps_text
 from optlab.viz.style.theme import Style
 
 _LARGEST = float(np.finfo(np.float32).max)
@@ -56,21 +56,22 @@ MOST_RUNGS = 9
 """So many rates are added to a ladder at most, until its best is not at an end."""
 _MOST_TRIED = 3
 """So many of the best rates are run again at most where each run is one of its own."""
-_BOUNDS = (
-    f"1-2-5 steps from {format_number(LADDER[0])} to {format_number(LADDER[-1])} "
-    "and beyond while the best is an end"
+_RUNGS = (
+    "the rates 1, 2 and 5 times a power of ten from "
+    f"{format_number(LADDER[0])} to {format_number(LADDER[-1])}"
 )
-_CRITERION = (
-    "by the mean over the run of log10(loss − minimum), where there are some of those that "
-    "rounding or 1 % of the rate does not lead elsewhere"
+_BEST = (
+    f"the best of {_RUNGS}, and beyond while the best is an end: where log10(loss − minimum) has "
+    "the lowest mean over the run, among rates whose run neither rounding nor 1 % of the rate "
+    "leads elsewhere, if there are any"
 )
 HOW_CHOSEN = {
-    "best": f"each the best of {_BOUNDS}, {_CRITERION}",
-    "equal": "the same for all, of 1-2-5 steps "
-    f"from {format_number(LADDER[0])} to {format_number(LADDER[-1])}",
-    "custom": f"by hand where it says custom, else the best of {_BOUNDS}, {_CRITERION}",
+    "best": f"for each optimizer {_BEST}",
+    "equal": f"the same for all, of {_RUNGS}",
+    "custom": "set by hand",
+    "others": f"; where none was set, {_BEST}",
 }
-"""How each mode chooses the rates."""
+"""How each mode chooses the rates, and how those are chosen that nobody has set in "custom"."""
 
 
 class Model:
@@ -141,11 +142,14 @@ class Model:
         self.box = box
         if self.surface is not None and (box is None or not self._holds_start(box)):
             aspect = MAP_WIDTH / MAP_HEIGHT
-            self.box = choose_box(self.surface, self.start, self.shown_paths(), aspect)
+            paths = self.shown_paths() if len(self.start) == 2 else self.visited()
+            self.box = choose_box(self.surface, self.start, paths, aspect)
         self._surface_map: SurfaceMap | None = None
         #: What a page draws as the ground of a function that was not captured, once it is known. It
         #: takes 12,000 values: another model of the same problem has it from here.
         self.heights: dict[str, Any] | None = None
+        #: A function of the user's own, to which a page leads back from other problems.
+        self.own_surface: Surface | None = None
 
     # Runs ---------------------------------------------------------------------------------------
 
@@ -312,6 +316,15 @@ class Model:
         """Return the visible paths as arrays (steps + 1, 2)."""
         paths = [(runs.point, self.rate_index(name)) for name, runs in self.runs.items()]
         return [p[i] for p, i in paths if p is not None and p.shape[2] == 2]
+
+    def visited(self) -> list[Floats]:
+        """Return points and losses of the paths of one variable, as arrays (steps + 1, 2)."""
+        found = []
+        for name, runs in self.runs.items():
+            i = self.rate_index(name)
+            assert runs.point is not None
+            found.append(np.stack([runs.point[i, :, 0], runs.loss[i]], axis=1))
+        return found
 
     def shown_runs(self) -> dict[str, ShownRun]:
         """Return the run of each optimizer at its current rate."""
@@ -512,7 +525,7 @@ class Model:
             end = runs.why[i] or f"loss {format_number(float(finite[-1]))}"
             ends.append(f"{entry.name} at rate {rate}: {end}")
         where = f" from {format_point(self.start)}" if self.start else ""
-        head = f"{self.title}{where}, after {state.steps} steps."
+        head = f"{self.title}{where}, after {steps_text(state.steps)}."
         return f"{head} {'; '.join(ends)}. {self.conditions()}"
 
     def conditions(self) -> str:
@@ -520,10 +533,12 @@ class Model:
         state = self.state
         if self.network:
             return (
-                f"Same initial weights, same {state.steps} steps, seed {state.seed}. The runs are "
-                "as they were recorded: their rates are fixed."
+                f"Same initial weights, same {steps_text(state.steps)}, seed {state.seed}. "
+                "The runs are as they were recorded: their rates are fixed."
             )
         how = HOW_CHOSEN[state.mode]
+        if state.mode == "custom" and any(entry.rate is None for entry in state.optimizers):
+            how += HOW_CHOSEN["others"]
         if self.open:
             how += "; the loss has no lowest point in view, so that no rate is the best"
         if not self.floor_known:
@@ -534,8 +549,8 @@ class Model:
             if entry.around
         )
         return (
-            f"Same start {format_point(self.start)}, same {state.steps} steps, seed {state.seed}. "
-            f"Rates: {how}.{around}"
+            f"Same start {format_point(self.start)}, same {steps_text(state.steps)}, "
+            f"seed {state.seed}. Rates: {how}.{around}"
         )
 
 

@@ -20,6 +20,7 @@ MODES = ("best", "equal", "custom")
 TABS = ("loss", "memory", "length", "angle", "plane", "beside")
 BESIDE = ("basins", "curvature", "modes", "rates")
 VIEWS = ("look", "apart")
+MOST_STEPS = 2000
 MOST_OPTIMIZERS = 50
 """Each takes 13 runs, and a row of the page."""
 SECOND = ("momentum", "beta1", "rho", "decay", "lr_power")
@@ -173,14 +174,15 @@ class State:
         ValueError
             If a value is invalid; the message names the first.
         """
-        for name, low, high in (
-            ("step", 0, math.inf), ("steps", 1, math.inf), ("seed", -math.inf, math.inf),
-            ("coordinate", 0, 1),
+        for name, low, high, within in (
+            ("step", 0, math.inf, " of at least 0"),
+            ("steps", 1, math.inf, f" from 1 to {MOST_STEPS}"),
+            ("seed", -math.inf, math.inf, ""), ("coordinate", 0, 1, ", 0 or 1"),
         ):  # fmt: skip
             value = getattr(self, name)
             whole = isinstance(value, int) and not isinstance(value, bool)
             if not (whole and low <= value <= high):
-                raise ValueError(f"{name} must be a whole number in its range; got {value!r}.")
+                raise ValueError(f"{name} must be a whole number{within}; got {value!r}.")
         if not (isinstance(self.text_size, (int, float)) and 0.5 <= self.text_size <= 3):
             raise ValueError(f"text_size must be from 0.5 to 3; got {self.text_size!r}.")
         if self.noise is not None and not (

@@ -11,6 +11,7 @@ import numpy as np
 from contourpy import contour_generator
 
 from optlab.lab.problems.surface import Surface
+from optlab.viz.explorer.curve import curve_box
 from optlab.viz.style import theme
 from optlab.viz.style.contours import ContourLabel, label_contours, log_levels
 from optlab.viz.style.geometry import Box, Floats, LabelPlacer, simplify, view_box, with_aspect
@@ -55,26 +56,16 @@ class SurfaceMap:
 def choose_box(
     surface: Surface, start: Sequence[float], paths: Sequence[Floats], aspect: float
 ) -> Box:
-    """Choose the visible part: near the paths, with start and minima."""
+    """Choose the visible part: near the paths, with start and minima.
+
+    The paths of a function of one variable have points and losses.
+    """
     if surface.dimension == 1:
-        return _curve_box(surface, start)
+        return curve_box(surface, start, paths)
     (x_low, x_high), (y_low, y_high) = surface.domain
     must = [(start[0], start[1]), *((m[0], m[1]) for m in surface.minima)]
     near = view_box(must, paths, Box(x_low, x_high, y_low, y_high))
     return with_aspect(near, aspect)
-
-
-def _curve_box(surface: Surface, start: Sequence[float]) -> Box:
-    [(low, high)] = surface.domain
-    low, high = min(low, start[0]), max(high, start[0])
-    room = 0.04 * (high - low)
-    low, high = low - room, high + room
-    values = surface.values(np.linspace(low, high, 400))
-    finite = values[np.isfinite(values)]
-    bottom, top = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
-    bottom = min(bottom, 0.0)  # a linear axis shows zero
-    room = 0.08 * (top - bottom) or 1.0
-    return Box(low, high, bottom - room, top + room)
 
 
 def make_surface_map(surface: Surface, box: Box, paths: Sequence[Floats]) -> SurfaceMap:

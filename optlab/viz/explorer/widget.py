@@ -18,6 +18,7 @@ from optlab.backend.extras import needed_for
 from optlab.backend.text import one_line
 from optlab.lab.compare import Comparison
 from optlab.lab.problems.lookup import find
+from optlab.lab.problems.surface import Surface
 from optlab.optimizer import Optimizer
 from optlab.viz import browser
 from optlab.viz.browser.cell_runs import close_earlier
@@ -26,6 +27,7 @@ from optlab.viz.explorer import export
 from optlab.viz.explorer.live import given_to_page, given_whole_and_small
 from optlab.viz.explorer.model import Model, find_problem
 from optlab.viz.explorer.state import (
+    MOST_STEPS,
     OWN,
     State,
     entry_of,
@@ -36,7 +38,6 @@ from optlab.viz.explorer.state import (
 from optlab.viz.explorer.wrapping import as_wrapping
 from optlab.viz.style.geometry import Box
 
-MOST_STEPS = 2000
 _PICTURE = 860
 
 
@@ -71,7 +72,8 @@ class Explorer(LiveWidget):
         self._own_templates = dict(own or {})
         self._own_problem = problem
         problem = find_problem(state, problem) if problem is None else problem
-        self._model: Model | None = Model(state, problem, self._own_templates)
+        self._own_surface: Surface | None = None
+        self._model: Model | None = self._computed_model(state, problem)
         self._computed = _runs_key(state)
         super().__init__(state=state.to_dict())
         self.options = export.browser_options()
@@ -84,8 +86,16 @@ class Explorer(LiveWidget):
         """The model of the display; computed again if the explorer is closed."""
         if self._model is None:
             problem = find_problem(self.now, self._own_problem)
-            self._model = Model(self.now, problem, self._own_templates)
+            self._model = self._computed_model(self.now, problem)
         return self._model
+
+    def _computed_model(self, state: State, problem: Any, box: Box | None = None) -> Model:
+        """Compute a model, which keeps a function of one's own for the way back to it."""
+        model = Model(state, problem, self._own_templates, box)
+        if state.problem == OWN:
+            self._own_surface = problem
+        model.own_surface = self._own_surface
+        return model
 
     def _release(self) -> None:
         """Close the widget and free its memory, when its cell runs again."""
@@ -307,7 +317,7 @@ class Explorer(LiveWidget):
         keep = same_problem and not fit and not state.preset
         box: Box | None = self.model.box if keep else None
         old = self.model
-        fresh = Model(state, problem, self._own_templates, box)
+        fresh = self._computed_model(state, problem, box)
         if box is not None and fresh.box == box and old.surface is problem:
             fresh.reuse_surface_map(old)
         if old.problem is problem:

@@ -147,6 +147,17 @@ def _kind(trace: TraceLike) -> str:
     return ", ".join(filter(None, [f"{outer} around {inner}", wrapper_settings(trace)]))
 
 
+def steps_text(count: int) -> str:
+    """Return a number of steps as text.
+
+    Examples
+    --------
+    >>> steps_text(1), steps_text(300)
+    ('1 step', '300 steps')
+    """
+    return f"{count} step{'' if count == 1 else 's'}"
+
+
 def race_conditions(comparison: ComparisonLike) -> str:
     """Return the conditions of a race, for the note under its figure.
 
@@ -162,10 +173,10 @@ def race_conditions(comparison: ComparisonLike) -> str:
     seed = "" if comparison.seed is None else f", seed {comparison.seed}"
     if len(rates) == 1:
         origin = "" if start is None else f" from {format_point(start)}"
-        return f"{comparison.steps} steps{origin}{seed}. Learning rate: {rates[0]}."
+        return f"{steps_text(comparison.steps)}{origin}{seed}. Learning rate: {rates[0]}."
     return (
         f"Same start{f' {format_point(start)}' if start is not None else ''}, "
-        f"same {comparison.steps} steps, same seed ({comparison.seed}). "
+        f"same {steps_text(comparison.steps)}, same seed ({comparison.seed}). "
         f"Learning rates: {', '.join(rates)}."
     )
 
@@ -225,7 +236,7 @@ def race_headline(comparison: ComparisonLike) -> str:
     """
     accuracy = _finished(comparison, comparison.accuracy)
     measured = accuracy or _finished(comparison, comparison.final_loss)
-    after = f"After {comparison.steps} steps"
+    after = f"After {steps_text(comparison.steps)}"
     if getattr(comparison, "apart", False):
         after = "At the end of each run"
     if not measured:

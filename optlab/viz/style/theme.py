@@ -195,6 +195,8 @@ _VARIANTS = {
 _PLACES = {name: place for place, name in enumerate(_CLASSES)} | _VARIANTS
 _FREE = 36
 """The first style that belongs to no optimizer: further traces take from here."""
+STYLES = 110
+"""So many styles are looked at for one of a new hue and marker; pages know them."""
 
 
 def dark(color: str) -> str:
@@ -273,12 +275,15 @@ def all_styles(count: int) -> tuple[tuple[str, ...], list[Style]]:
 
 
 def _free_style(taken: set[Style]) -> Style:
-    """Return a style that belongs to no optimizer, of a hue that is not taken if there is one."""
-    hues = {style.color for style in taken}
-    free = [
-        s for s in map(_style, range(_FREE, _FREE + len(taken) + len(_COLORS))) if s not in taken
-    ]
-    return next((style for style in free if style.color not in hues), free[0])
+    """Return a style that belongs to no optimizer, of a new hue and marker if there is one.
+
+    Else it is one of a new hue.
+    """
+    hues, markers = {style.color for style in taken}, {style.marker for style in taken}
+    last = max(STYLES, _FREE + len(taken) + 1)
+    free = [style for style in map(_style, range(_FREE, last)) if style not in taken]
+    other = [style for style in free if style.color not in hues]
+    return next((style for style in other if style.marker not in markers), (other or free)[0])
 
 
 def variant_of(kind: str, settings: Mapping[str, Any], around: str = "") -> str:

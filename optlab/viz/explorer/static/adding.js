@@ -1,6 +1,7 @@
 // The menu from which optimizers and reference methods are added, and what such methods pay.
 
 import { make } from "../../browser/static/elements.js";
+import { stepsText } from "./numbers.js";
 
 /** Fill the menu, in groups; what needs a kernel says so where there is none.
  * @param {HTMLSelectElement & {filledWith?: string}} select
@@ -35,7 +36,7 @@ export function paidSaid(shown, paying) {
   for (const { entry, run } of shown) {
     if (!paying.includes(entry.kind) || !run || !run.paid) continue;
     const [steps, gradients] = run.paid;
-    parts.push(`${entry.name}: ${steps} steps paid by ${gradients} gradients · `);
+    parts.push(`${entry.name}: ${stepsText(steps)} paid by ${gradients} gradients · `);
   }
   return parts.join("");
 }

@@ -3,7 +3,7 @@
 
 import { make } from "../../browser/static/elements.js";
 import { localShape } from "./field.js";
-import { numberText } from "./numbers.js";
+import { numberText, stepsText } from "./numbers.js";
 
 /** @typedef {import("../../browser/static/marks.js").Mark} Mark */
 
@@ -226,7 +226,7 @@ export class BasinsPanel {
     };
     const rows = minima.slice(0, MOST_NAMED).map((/** @type {number[]} */ point, /** @type {number} */ k) => row(`(${point.map((x) => numberText(x)).join(", ")}), loss ${numberText(Math.abs(values[k]) < 1e-12 ? 0 : values[k])}`, k, ""));
     if (minima.length > MOST_NAMED) rows.push(make("div", { class: "legend-row", role: "listitem", text: `and ${minima.length - MOST_NAMED} more minima` }));
-    if (counts.has(UNDERWAY)) rows.push(row(`not there after ${steps} steps`, UNDERWAY, "plain"));
+    if (counts.has(UNDERWAY)) rows.push(row(`not there after ${stepsText(steps)}`, UNDERWAY, "plain"));
     if (counts.has(DIVERGED)) rows.push(row("diverges", DIVERGED, "hatched"));
     this.legend.replaceChildren(...rows);
     this.note.textContent = `Of the ${basin.length.toLocaleString("en")} starts on this map, at rate ${numberText(this.explorer.selected.rate, 6)}; each is painted by the minimum that it reaches.`;

@@ -1,6 +1,7 @@
 // What a hand changes: everything here can be undone, and what a page cannot compute is asked of the
 // kernel or taken back.
 
+import { numberText } from "./numbers.js";
 import { Scene } from "./scene.js";
 
 /** Fields that a page keeps, whatever a preset sets. */
@@ -28,6 +29,11 @@ export class Changes extends Scene {
   /** @param {string} text */
   say(text) {}
 
+  /** @param {string} text */
+  mention(text) {}
+
+  forgetMentioned() {}
+
   /** @param {string} action
    * @param {any} value */
   ask(action, value) {}
@@ -53,13 +59,14 @@ export class Changes extends Scene {
   changed(before, names) {
     const { state, engine } = this;
     this.goAhead();
+    this.forgetMentioned();
     const runs = names.some((name) => ["problem", "start", "steps", "seed", "noise", "optimizers", "mode", "equal_rate"].includes(name));
     if (runs && !this.network) {
       const missing = !engine.surface(state.problem) ? "this function is not in this page" : this.missing();
       if (missing && this.model.alive) this.ask("compute", null);
       else if (missing) {
         this.state = JSON.parse(before);
-        this.say(`That needs a kernel: ${missing}. In a notebook: ol.explore().`);
+        this.mention(`That needs a kernel: ${missing}. In a notebook: ol.explore().`);
         this.refresh();
         this.later("all");
         return;
@@ -204,10 +211,10 @@ export class Changes extends Scene {
     const rule = (this.engine.given.rules || {})[kind];
     if (!rule) {
       if (this.model.alive) this.ask("add", kind);
-      else this.say(`${kind} needs a kernel${this.options.paying.includes(kind) ? ": it evaluates as many gradients as its searches need" : ""}. In a notebook: ol.explore(problem, ["Adam", "${kind}"]).`);
+      else this.mention(`${kind} needs a kernel${this.options.paying.includes(kind) ? ": it evaluates as many gradients as its searches need" : ""}. In a notebook: ol.explore(problem, ["Adam", "${kind}"]).`);
       return;
     }
-    const before = JSON.stringify(this.state);
+    const before = JSON.stringify(this.state), { mode } = this.state;
     this.forgetHint();
     this.fixRates();
     const taken = this.state.optimizers.map((/** @type {any} */ entry) => entry.name);
@@ -220,6 +227,14 @@ export class Changes extends Scene {
     entry.rate = this.rateOf(entry); // its best: custom rates are none of its own yet
     this.state.selected = name;
     this.changed(before, ["optimizers", "add"]);
+    if (mode !== "best") this.sayAdded(name);
+  }
+
+  /** Beside rates that a hand has chosen, that of an optimizer that was added is none of them.
+   * @param {string} name */
+  sayAdded(name) {
+    const one = this.shown.find(({ entry }) => entry.name === name);
+    if (one) this.mention(`${name} starts at ${this.open ? "the rate" : "its best rate,"} ${numberText(one.rate, 6)}.`);
   }
 
   /** @param {string} name */
@@ -243,9 +258,9 @@ export class Changes extends Scene {
       this.state = { ...structuredClone(this.options.presets[name].state), ...kept, seed: this.state.seed };
       this.hint = this.state.step === 0;
     } else {
-      const surface = this.engine.surface(name);
+      const surface = this.engine.surface(name), first = name === this.opened.problem && this.opened.start ? this.opened.start : surface?.start;
       for (const entry of this.state.optimizers) entry.rate = null; // rates of one surface say nothing here
-      Object.assign(this.state, { problem: name, start: surface ? [...surface.start] : null, noise: null, preset: "", step: 0, mode: "best", equal_rate: null });
+      Object.assign(this.state, { problem: name, start: first ? [...first] : null, noise: null, preset: "", step: 0, mode: "best", equal_rate: null });
       this.hint = true;
     }
     if (this.map) this.map.fitted = "";
@@ -257,7 +272,7 @@ export class Changes extends Scene {
     const { engine, state } = this;
     const evaluate = engine.evaluator(state.problem);
     if (evaluate && !Number.isFinite(evaluate(start)[0])) {
-      this.say("The loss is not defined there: the start stays where it was.");
+      this.mention("The loss is not defined there: the start stays where it was.");
       return;
     }
     this.say("");

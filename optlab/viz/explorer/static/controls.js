@@ -6,7 +6,7 @@ import { fill, make, makeButton, put, showPlaying } from "../../browser/static/e
 import { lineMark, pixelFrame, pointMark } from "../../browser/static/marks.js";
 import { NotchSlider } from "./notches.js";
 import { fillAdd, paidSaid } from "./adding.js";
-import { numberText } from "./numbers.js";
+import { numberText, stepsText } from "./numbers.js";
 
 /** From this number of optimizers on they are chips, and only the chosen one has its sliders. */
 const CHIPS = 4;
@@ -57,8 +57,8 @@ export class Controls {
     if (names !== this.names) this.build(names, rows);
     this.caption.hidden = explorer.network;
     const sensitive = shown.some((/** @type {any} */ one) => one.sensitive >= 0);
-    const best = explorer.open ? "no lowest point in view: no rate is best" : "○ best";
-    this.putCaption(`${explorer.tight ? "rate · " : ""}${paidSaid(shown, explorer.options.paying)}loss after ${state.steps} steps at every notch; ${best}, hatched diverges${sensitive ? "; ≈ sensitive to the last bit" : ""}`, explorer.kernelSaid());
+    const best = explorer.open ? "no lowest point in view: no rate is best" : "○ lowest";
+    this.putCaption(`${explorer.tight ? "rate · " : ""}${paidSaid(shown, explorer.options.paying)}loss after ${stepsText(state.steps)} at every notch; ${best}, hatched diverges${sensitive ? "; ≈ sensitive to the last bit" : ""}`, explorer.kernelSaid());
     this.buildChips(shown);
     const { rows: room, roomy } = explorer.rowSizes();
     this.element.classList.toggle("ol-compact", rows.length === CHIPS - 1);
@@ -102,6 +102,9 @@ export class Controls {
    * @param {any[]} rows */
   build(names, rows) {
     const { explorer } = this;
+    /** @type {(row: Element | undefined) => any[]} */
+    const places = (row) => [...(row ? row.querySelectorAll('button, [tabindex="0"]') : [])];
+    const before = [...this.rows.children], held = before.findIndex((row) => row.contains(explorer.focused)), place = places(before[held]).indexOf(explorer.focused);
     this.names = names;
     this.made.clear();
     this.rows.replaceChildren(...rows.map(({ entry }) => {
@@ -130,6 +133,11 @@ export class Controls {
       this.made.set(name, { row, sample, loss, rate, rateValue, other, otherValue, remove, rates: [], seconds: [] });
       return row;
     }));
+    if (held < 0) return;
+    // The row that comes to the place of the one with the focus has it, at the same part; a single one has no ×.
+    const next = places(this.rows.children[Math.min(held, rows.length - 1)]), last = place === places(before[held]).length - 1;
+    const chosen = last ? next[next.length - 1] : next[Math.min(place, next.length - 2)];
+    (last && explorer.shown.length < 2 ? next[0] : chosen).focus({ preventScroll: true });
   }
 
   /** What a notch under the pointer would do: its path, and its value with how it ends, in the value's place.

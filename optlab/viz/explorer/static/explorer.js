@@ -11,6 +11,7 @@ import { Controls } from "./controls.js";
 import { Examples } from "./examples.js";
 import { MapPanel } from "./hands.js";
 import { FormulaField } from "./formula_field.js";
+import { validOf } from "./kept.js";
 import { Menu, download, pythonOf } from "./menu.js";
 import { numberText } from "./numbers.js";
 import { PathMap } from "./path_map.js";
@@ -38,12 +39,14 @@ export class Explorer extends Changes {
     this.frame = 0;
     /** @type {Map<string, any>} */
     this.timers = new Map();
-    this.playing = false;
+    this.playing = this.pressedInside = this.restored = this.mentioned = false;
     this.generation = 0;
     this.asked = this.unsaid = 0;
     /** @type {number[]} */
     this.frameTimes = [];
-    this.problemKey = this.lastHeights = this.claimText = "";
+    /** Problems of the reader's own that were shown, with their titles. @type {Map<string, string>} */
+    this.ownTitles = new Map();
+    this.problemKey = this.lastHeights = this.claimText = this.asking = "";
     this.map = this.network ? null : new MapPanel(this);
     this.pathMap = this.network && model.get("given").plane ? new PathMap(this, model.get("given").plane) : null;
     this.plot = new Plot(this);
@@ -90,9 +93,16 @@ export class Explorer extends Changes {
     });
     this.on(this.root, "pointerdown", (event) => {
       const path = event.composedPath();
+      this.pressedInside = true;
       if (!this.menu.panel.hidden && !path.includes(this.menu.panel) && !path.includes(this.menu.button)) this.menu.toggle(false);
     });
-    this.cleanup.push(listenWeakly(document, "fullscreenchange", this, "resized"), listenWeakly(window, "resize", this, "windowResized"));
+    this.cleanup.push(listenWeakly(document, "fullscreenchange", this, "resized"), listenWeakly(window, "resize", this, "windowResized"), listenWeakly(document, "pointerdown", this, "pressedSomewhere"));
+  }
+
+  /** A press outside closes the menu, too; what was pressed has the focus. */
+  pressedSomewhere() {
+    if (!this.pressedInside && this.menu.open) this.menu.toggle(false, false);
+    this.pressedInside = false;
   }
 
   destroy() {
@@ -113,8 +123,11 @@ export class Explorer extends Changes {
     if (this.dead) return;
     this.heights = given.heights ? { ...given.heights, values: new Float32Array(bytesOf(given.heights.values).buffer) } : null;
     this.generation++;
-    // An address may name a formula that is none, or a function that this page has not.
-    if (!this.network && !this.model.alive && !this.engine.surface(this.state.problem)) this.state = structuredClone(this.opened);
+    // An address may name a formula that is none, a function or a setting that this page has not, and a start of
+    // another function.
+    const surface = this.network ? null : this.engine.surface(this.state.problem);
+    if (surface && this.state.start && this.state.start.length !== surface.start.length) this.state.start = [...surface.start];
+    if (!this.network && !this.model.alive && (!surface || (this.restored && this.model.isStatic && this.missing()))) this.state = structuredClone(this.opened);
     this.refresh();
     this.ready = true;
     this.later("all");
@@ -135,6 +148,7 @@ export class Explorer extends Changes {
       return;
     }
     this.inFlight = ++this.asked;
+    this.asking = action;
     this.root.setAttribute("aria-busy", "true");
     this.model.send({ generation: this.inFlight, action, value, state: this.state });
     clearTimeout(this.timers.get("slow"));
@@ -169,18 +183,20 @@ export class Explorer extends Changes {
       return;
     }
     const mine = Boolean(message.generation);
-    const newer = mine && this.waiting;
+    const newer = mine && this.waiting, added = !newer && this.asking === "add";
     if (message.given) await this.take(message.given);
     if (this.dead) return;
     if (message.hello) this.greeted = true;
     if (message.state && !newer && !this.ahead) this.state = { ...message.state, ...(mine ? { step: this.state.step, theme: this.state.theme, text_size: this.state.text_size, view: this.state.view, tab: this.state.tab, beside: this.state.beside } : {}) };
     if (mine) this.answered(message);
     if (message.error) {
-      this.say(message.error);
+      this.mention(message.error);
       const before = this.past.pop();
       if (before) this.state = JSON.parse(before);
     }
     this.refresh();
+    if (mine && !message.error && added && this.state.mode === "custom") this.sayAdded(this.state.selected);
+    if (message.error && this.menu.open) this.menu.build(); // its fields have what was refused
     this.later("all");
     if (this.greeted) this.ahead = false;
     if (!message.error) this.sync();
@@ -223,6 +239,22 @@ export class Explorer extends Changes {
   say(text) {
     this.message.textContent = text;
     this.message.hidden = !text;
+    this.mentioned = false;
+  }
+
+  /** Say what the next change makes old; in the menu while it is open, which hides the place above the picture.
+   * @param {string} text */
+  mention(text) {
+    if (this.menu.open) this.menu.say(text);
+    else this.say(text);
+    this.mentioned = true;
+  }
+
+  forgetMentioned() {
+    if (!this.mentioned) return;
+    this.menu.say("");
+    if (!this.inFlight) this.say("");
+    this.mentioned = false;
   }
 
   /** Tell the kernel, the page's address and the tab what is shown: once changes rest for 100 ms, and every
@@ -258,9 +290,10 @@ export class Explorer extends Changes {
   restore() {
     try {
       const text = this.model.isStatic ? decodeURIComponent(location.hash.slice(1)) : sessionStorage.getItem(`optlab ${this.model.place}`);
-      const kept = text && text.startsWith("{") ? JSON.parse(text) : {};
-      for (const name of Object.keys(kept)) if (name in this.state) this.state[name] = kept[name];
-      if (Object.keys(kept).length) this.hint = false;
+      const kept = text && text.startsWith("{") ? validOf(JSON.parse(text), this.options, this.network) : {};
+      Object.assign(this.state, kept);
+      this.restored = Object.keys(kept).length > 0;
+      if (this.restored) this.hint = false;
     } catch {
       // nothing was kept, or not by this version
     }
@@ -576,7 +609,10 @@ export class Explorer extends Changes {
     if (!this.map) return;
     const known = options.problems.filter((/** @type {string[]} */ [name]) => this.model.alive || name in engine.given.problems);
     const title = engine.surface(state.problem)?.title || state.problem;
-    const problems = known.some((/** @type {string[]} */ [name]) => name === state.problem) ? known : [[state.problem, title], ...known];
+    // One's own stay in the list: nobody finds the way back to them otherwise.
+    if (!options.problems.some((/** @type {string[]} */ [name]) => name === state.problem)) this.ownTitles.set(state.problem, title);
+    if (engine.surface("own")) this.ownTitles.set("own", engine.surface("own").title);
+    const problems = [...[...this.ownTitles].filter(([name]) => name === state.problem || engine.surface(name)), ...known];
     this.examples.update();
     const key = JSON.stringify(problems);
     if (this.problemKey !== key) {

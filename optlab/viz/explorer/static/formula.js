@@ -2,6 +2,7 @@
 // optlab.lab.problems.formula: Python's expressions, of which a list of operations is taken. Nothing of
 // the text is run: what is compiled is written anew from the names of operations.
 
+import { curveViewOf } from "./curve.js";
 import { FORMULA_CONSTANTS, FORMULA_FUNCTIONS, FORMULA_OPERATIONS, FORMULA_OVER_VECTOR } from "./formula_operations.js";
 
 const MOST_CHARACTERS = 2000, DEEPEST = 180;
@@ -594,5 +595,6 @@ export function formulaSurface({ text, dimension, evaluate }) {
     start = points.sort((a, b) => apart(a) - apart(b)).map((point) => point.map((value) => Number(value.toFixed(12)))).find(isDefined) || null;
   }
   if (!start) throw new FormulaError(`"${text}" has no value and slope anywhere between -3 and 3.`, 0, text.length);
-  return { title: text.length <= 80 ? text : `${text.slice(0, 79)}…`, shows: "", domain, start, minima: /** @type {number[][]} */ ([]), minimum: /** @type {number | null} */ (null), noise: 0 };
+  const view = dimension === 1 ? { view: curveViewOf(evaluate, domain[0]) } : {};
+  return { ...view, title: text.length <= 80 ? text : `${text.slice(0, 79)}…`, shows: "", domain, start, minima: /** @type {number[][]} */ ([]), minimum: /** @type {number | null} */ (null), noise: 0 };
 }

@@ -5,6 +5,7 @@ import { contourOf, drawMarks } from "../../browser/static/canvas.js";
 import { between, linearTicks } from "../../browser/static/drawing.js";
 import { make } from "../../browser/static/elements.js";
 import { boxesMark, lineMark, pixelFrame, pointMark, ruleMark, textMark } from "../../browser/static/marks.js";
+import { curveBoxOf } from "./curve.js";
 import { fieldMarks, fieldOf, fieldWithin } from "./field.js";
 import { Labels } from "./labels.js";
 import { numberText } from "./numbers.js";
@@ -194,13 +195,9 @@ export class MapGround {
 
   /** @param {any} surface */
   curveBox(surface) {
-    const { state } = this.explorer;
-    const low = Math.min(surface.domain[0][0], state.start[0]), high = Math.max(surface.domain[0][1], state.start[0]);
-    const room = 0.04 * (high - low);
-    const values = this.curvePoints(low - room, high + room, 400).map((/** @type {number[]} */ [, y]) => y).filter(Number.isFinite);
-    const bottom = values.length ? Math.min(0, ...values) : 0, top = values.length ? Math.max(...values) : 1;
-    const more = 0.1 * (top - bottom) || 1;
-    return [low - room, high + room, bottom - 2 * more, top + more]; // below the curve there is room for names
+    const { state, shown } = this.explorer;
+    const paths = shown.flatMap((/** @type {any} */ { run }) => (run && run.path && run.n === 1 ? [{ x: run.path, loss: run.loss, count: run.last + 1 }] : []));
+    return curveBoxOf(surface.view, surface.domain[0], state.start[0], this.lossAt(state.start), paths);
   }
 
   /** @param {number} low
@@ -293,9 +290,9 @@ export class MapGround {
   minimaMarks(labels) {
     const { engine, state, view, palette, options } = this.explorer;
     if (view === "apart") return [];
-    const { minima } = engine.surface(state.problem);
+    const surface = engine.surface(state.problem), minima = this.curve ? surface.view.marked : surface.minima;
     /** @type {number[][]} */
-    const places = minima.map((/** @type {number[]} */ point) => [this.x(point[0]), this.y(this.curve ? this.lossAt(point) : point[1])]).filter((/** @type {number[]} */ place) => this.inside(place));
+    const places = minima.map((/** @type {number[]} */ point) => [this.x(point[0]), this.y(point[1])]).filter((/** @type {number[]} */ place) => this.inside(place));
     for (const [x, y] of places) labels.keepFree(x, y, 10);
     const marks = places.map(([x, y]) => pointMark(x, y, "star", 17, palette.ink, palette.paper, 1.2));
     if (this.curve) return marks;

@@ -16,6 +16,7 @@ export class Menu {
     this.explorer = explorer;
     this.button = makeButton("⋯", "menu", () => this.toggle(), { class: "menu-button", "aria-expanded": "false", "aria-haspopup": "true" });
     this.panel = make("div", { class: "menu", role: "dialog", "aria-label": "menu", hidden: true });
+    this.said = make("p", { class: "menu-said", role: "alert", hidden: true });
     this.help = make("div", { class: "menu help", role: "dialog", "aria-label": "keys", hidden: true },
       make("h4", { text: "Keys" }),
       make("dl", {}, ...KEYS.flatMap(([key, text]) => [make("dt", { text: key }), make("dd", { text })])),
@@ -29,15 +30,17 @@ export class Menu {
     panel.style.setProperty("--below", `${this.button.offsetTop + this.button.offsetHeight + 6}px`);
   }
 
-  /** @param {boolean} [open] */
-  toggle(open = this.panel.hidden) {
+  /** @param {boolean} [open]
+   * @param {boolean} [back] whether the button gets the focus of a menu that is closed */
+  toggle(open = this.panel.hidden, back = true) {
     this.panel.hidden = !open;
     this.button.setAttribute("aria-expanded", String(open));
     if (!open) {
-      this.button.focus({ preventScroll: true });
+      if (back) this.button.focus({ preventScroll: true });
       return;
     }
     this.help.hidden = true;
+    this.say("");
     this.place(this.panel);
     this.build();
     this.panel.querySelector("button, input, select")?.focus({ preventScroll: true });
@@ -51,6 +54,13 @@ export class Menu {
       this.place(this.help);
       this.help.querySelector("button").focus({ preventScroll: true });
     }
+  }
+
+  /** Say something below the fields: what stands above the picture is behind the menu.
+   * @param {string} text */
+  say(text) {
+    this.said.textContent = text;
+    this.said.hidden = !text;
   }
 
   get open() {
@@ -68,7 +78,8 @@ export class Menu {
   build() {
     const { explorer } = this;
     const { state, model, selected } = explorer;
-    const inside = this.panel.contains(explorer.focused) ? explorer.focused.getAttribute("aria-label") : "";
+    const name = (/** @type {HTMLElement} */ element) => element.getAttribute("aria-label") || element.textContent;
+    const inside = this.panel.contains(explorer.focused) ? name(explorer.focused) : "";
     const button = (/** @type {string} */ text, /** @type {() => void} */ click, /** @type {any} */ more = {}) => make("button", { type: "button", class: "item", text, on: { click }, ...more });
     const keep = make("div", { class: "menu-group" },
       button("Undo", () => explorer.undo(), { disabled: !explorer.past.length }),
@@ -86,18 +97,21 @@ export class Menu {
     parts.push(make("div", { class: "menu-group fields" }, text, theme));
     parts.push(make("p", { class: "quiet conditions", text: explorer.conditions() }));
     this.panel.replaceChildren(...parts);
-    if (inside) this.panel.querySelector(`[aria-label="${CSS.escape(inside)}"]`)?.focus({ preventScroll: true });
+    if (!inside) return;
+    // What was made anew keeps the focus: keys reach the menu only from inside.
+    const places = [.../** @type {NodeListOf<any>} */ (this.panel.querySelectorAll("button, input, select"))].filter(({ disabled }) => !disabled);
+    (places.find((element) => name(element) === inside) || places[0]).focus({ preventScroll: true });
   }
 
   /** @param {string} label
    * @param {any} value
-   * @param {(value: any) => void} change
+   * @param {(value: any) => any} change returns what the field then has, where it may refuse a value
    * @param {any} [more] */
   field(label, value, change, more = {}) {
     const kind = typeof value === "boolean" ? "checkbox" : "number";
     const box = make("input", { type: kind, step: "any", value: kind === "number" ? value : false, "aria-label": label, on: { change: () => {
       if (kind === "checkbox") change(box.checked);
-      else if (box.value.trim() !== "" && Number.isFinite(Number(box.value))) change(Number(box.value));
+      else if (box.value.trim() !== "" && Number.isFinite(Number(box.value))) box.value = change(Number(box.value)) ?? box.value;
       else box.value = value;
     } }, ...more });
     const name = make("span", { text: label });
@@ -123,21 +137,38 @@ export class Menu {
     const start = state.start.map((/** @type {number} */ value, /** @type {number} */ i) => this.field(`start ${"xy"[i]}`, value, (next) => {
       explorer.moveStart(state.start.map((/** @type {number} */ one, /** @type {number} */ k) => (k === i ? next : one)));
       explorer.startMoved();
+      return explorer.state.start[i];
     }));
+    const { mostSteps } = explorer.options;
+    const steps = (/** @type {number} */ value) => {
+      if (Number.isInteger(value) && value >= 1 && value <= mostSteps) explorer.set({ steps: value });
+      else explorer.mention(`steps is a whole number from 1 to ${mostSteps}; ${value} is none.`);
+      return explorer.state.steps;
+    };
+    const noise = (/** @type {number} */ value) => {
+      if (value >= 0) explorer.set({ noise: value });
+      else explorer.mention(`gradient noise is a number of at least 0; ${value} is none.`);
+      return Number(engine.conditions(explorer.state).sigma.toPrecision(6));
+    };
+    const seed = (/** @type {number} */ value) => {
+      explorer.set({ seed: Math.round(value) });
+      return explorer.state.seed;
+    };
     const { sigma } = engine.conditions(state);
     const sign = (/** @type {string} */ text, /** @type {string} */ mode) => make("button", { type: "button", class: "item", text, "aria-pressed": String(state.mode === mode), on: { click: () => explorer.setMode(mode) } });
     return make("div", { class: "menu-group fields" }, make("h4", { text: "The race" }), ...start,
-      this.field("steps", state.steps, (value) => explorer.set({ steps: Math.max(1, Math.round(value)) }), { min: 1 }),
-      this.field("gradient noise", Number(sigma.toPrecision(6)), (value) => explorer.set({ noise: Math.max(0, value) }), { min: 0 }),
-      this.field("seed", state.seed, (value) => explorer.set({ seed: Math.round(value) })),
-      sign("each at its best rate", "best"), sign("equal rates", "equal"));
+      this.field("steps", state.steps, steps, { min: 1 }), this.field("gradient noise", Number(sigma.toPrecision(6)), noise, { min: 0 }), this.field("seed", state.seed, seed),
+      sign("each at its best rate", "best"), sign("equal rates", "equal"), this.said);
   }
 
   /** The hyper-parameters of the chosen optimizer, and its wrapper.
    * @param {any} one */
   settings({ entry }) {
     const { explorer } = this;
-    const fields = Object.entries(entry.settings).filter(([, value]) => ["number", "boolean"].includes(typeof value)).map(([name, value]) => this.field(name, value, (next) => explorer.setSetting(entry.name, name, next)));
+    const fields = Object.entries(entry.settings).filter(([, value]) => ["number", "boolean"].includes(typeof value)).map(([name, value]) => this.field(name, value, (next) => {
+      explorer.setSetting(entry.name, name, next);
+      return explorer.state.optimizers.find((/** @type {any} */ one) => one.name === entry.name)?.settings[name];
+    }));
     const { around } = explorer.options;
     const own = entry.around || {};
     const kinds = Object.keys(around).filter((kind) => explorer.model.alive || kind === own.kind || explorer.engine.given.rules[`${entry.kind}|${kind}`]);
@@ -196,6 +227,7 @@ export function download(name, type, parts) {
  * @param {any} explorer */
 export function ratesSaid(explorer) {
   const { state, options, floor } = explorer;
-  const how = options.conditions[state.mode] + (explorer.open ? "; the loss has no lowest point in view, so that no rate is the best" : "");
+  const chosen = state.mode === "best" || (state.mode === "custom" && state.optimizers.some((/** @type {any} */ { rate }) => rate === null));
+  const how = options.conditions[state.mode] + (chosen && state.mode === "custom" ? options.conditions.others : "") + (chosen && !explorer.open ? "; ○ marks the lowest loss after the last step, which another rate may have" : "") + (explorer.open ? "; the loss has no lowest point in view, so that no rate is the best" : "");
   return floor.known ? how : how.replace("loss − minimum", `loss − lowest loss seen, ${numberText(floor.floor)}`);
 }

@@ -134,7 +134,7 @@ export class NotchSlider {
     this.element.setAttribute("aria-valuemin", "0");
     this.element.setAttribute("aria-valuemax", String(values.length - 1));
     this.element.setAttribute("aria-valuenow", String(index));
-    this.element.setAttribute("aria-valuetext", this.said(index) + (best === index ? ", the best of these" : ""));
+    this.element.setAttribute("aria-valuetext", this.said(index) + (best === index ? ", the lowest of these" : ""));
     this.element.setAttribute("aria-disabled", String(Boolean(disabled)));
   }
 }

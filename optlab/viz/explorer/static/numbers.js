@@ -26,6 +26,9 @@ export function numberText(value, digits = 3) {
   return text.startsWith("-") ? "−" + text.slice(1) : text;
 }
 
+/** A number of steps as text. @param {number} count */
+export const stepsText = (count) => `${count} ${count === 1 ? "step" : "steps"}`;
+
 /** The values of a choice, with which a select is filled if they changed.
  * @param {HTMLSelectElement & {filledWith?: string}} select
  * @param {[string, string, boolean?][]} choices

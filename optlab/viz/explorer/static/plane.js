@@ -6,7 +6,7 @@ import { FONTS } from "../../browser/static/drawing.js";
 import { boxesMark, lineMark, pointMark, ruleMark, textMark } from "../../browser/static/marks.js";
 import { Labels } from "./labels.js";
 import { barHeights, bestOf } from "./notches.js";
-import { numberText } from "./numbers.js";
+import { numberText, stepsText } from "./numbers.js";
 
 /** @typedef {import("../../browser/static/marks.js").Mark} Mark */
 
@@ -43,7 +43,7 @@ export class Plane {
       marks.push(textMark(x, under, numberText(chosen.rate, 6), { ...tick, ink: palette.ink, bold: true }));
     }
     marks.push(textMark(0, under, "rate", { ...tick, across: "left" }), ...this.limitMarks(pen, size));
-    const text = `after ${state.steps} steps; click to run`;
+    const text = `after ${stepsText(state.steps)}; click to run`;
     plot.about.textContent = `${entry.name} ${text}`;
     if (best >= 0 && rates.length > 2 && [0, rates.length - 1].includes(best % rates.length)) plot.about.textContent = `${entry.name}: the best lies beyond the rate ${numberText(rates[best % rates.length], 6)}`;
     if (flat.every((/** @type {any} */ loss) => loss === undefined)) marks.push(textMark(plot.width / 2, (top + bottom) / 2, "this needs runs that the kernel makes", tick));

@@ -4,7 +4,7 @@ import { Widget } from "../../browser/static/widget.js";
 import { Engine, conditionsKey } from "./engine.js";
 import { ratesSaid } from "./menu.js";
 import { bestOf } from "./notches.js";
-import { numberText } from "./numbers.js";
+import { numberText, stepsText } from "./numbers.js";
 
 const WIDEN = 9; // a ladder moves by so many rungs at most to have its best inside
 
@@ -113,10 +113,11 @@ export class Scene extends Widget {
   styles() {
     const { order, styles } = this.options;
     const taken = new Set(), found = new Map();
-    const hues = new Set();
+    const hues = new Set(), markers = new Set();
     const take = (/** @type {string} */ name, /** @type {number} */ place) => {
       taken.add(place);
       hues.add(styles[place].light);
+      markers.add(styles[place].marker);
       found.set(name, styles[place]);
     };
     for (const entry of this.state.optimizers) {
@@ -125,9 +126,11 @@ export class Scene extends Widget {
     }
     for (const { name } of this.state.optimizers) {
       if (found.has(name)) continue;
-      // The styles of the order belong to optimizers; of the others those of a new hue come first.
+      // The styles of the order belong to optimizers; of the others those of a new hue and marker come first,
+      // then those of a new hue.
       const free = [...styles.keys()].filter((place) => place >= order.length && !taken.has(place));
-      take(name, free.find((place) => !hues.has(styles[place].light)) ?? free[0]);
+      const other = free.filter((place) => !hues.has(styles[place].light));
+      take(name, other.find((place) => !markers.has(styles[place].marker)) ?? other[0] ?? free[0]);
     }
     return found;
   }
@@ -318,11 +321,11 @@ export class Scene extends Widget {
 
   conditions() {
     const { state } = this;
-    if (this.network) return `Same initial weights, same ${state.steps} steps, seed ${state.seed}. The runs are as they were recorded: their rates are fixed.`;
+    if (this.network) return `Same initial weights, same ${stepsText(state.steps)}, seed ${state.seed}. The runs are as they were recorded: their rates are fixed.`;
     const where = state.start.map((/** @type {number} */ value) => numberText(value, 6)).join(", ");
     const [kernel] = this.kernelSaid();
     const from = kernel ? ` ${kernel[0].toUpperCase()}${kernel.slice(1)}.` : " Computed in this page: no kernel is needed.";
     const sensitive = this.shown.filter((one) => one.sensitive >= 0).map((one) => ` ${this.sensitiveSaid(one)}`).join("");
-    return `Same start (${where}), same ${state.steps} steps, seed ${state.seed}. Rates: ${ratesSaid(this)}.${from}${sensitive}`;
+    return `Same start (${where}), same ${stepsText(state.steps)}, seed ${state.seed}. Rates: ${ratesSaid(this)}.${from}${sensitive}`;
   }
 }
