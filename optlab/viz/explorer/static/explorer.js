@@ -578,7 +578,7 @@ export class Explorer extends Changes {
     else if (event.key === "u" || event.key === "U") this.undo();
     else if (event.key === "m" || event.key === "M") this.menu.toggle();
     else if (event.key === "f" || event.key === "F") this.fullScreen();
-    else if (number >= 1 && number <= NAMED_KEYS.length) this.set({ tab: NAMED_KEYS[number - 1], view: "look" });
+    else if (this.plot.tabsShown.includes(NAMED_KEYS[number - 1])) this.set({ tab: NAMED_KEYS[number - 1], view: "look" });
     else if (event.key === "ArrowRight") this.go(step + (event.shiftKey ? 10 : 1));
     else if (event.key === "ArrowLeft") this.go(step - (event.shiftKey ? 10 : 1));
     else if (event.key === "Home") this.go(0);

@@ -14,6 +14,7 @@ import { Plane } from "./plane.js";
 
 /** @type {[string, string][]} */
 const TABS = [["loss", "loss"], ["memory", "memory"], ["length", "step length"], ["angle", "angle"], ["plane", "all runs"], ["beside", "more"]];
+const OF_SURFACES = ["angle", "plane", "beside"];
 
 const BLOCK = 90; // a curve that goes up and down by more pixels than this in each pixel is a block of ink
 
@@ -69,8 +70,15 @@ export class Plot {
     for (const name of ["pointerup", "pointercancel"]) this.top.addEventListener(name, () => (held = false));
   }
 
+  /** The tabs of this explorer: recorded runs have no start, and no other runs beside them.
+   * @returns {string[]} */
+  get tabsShown() {
+    return TABS.map(([key]) => key).filter((key) => !this.explorer.network || !OF_SURFACES.includes(key));
+  }
+
   get what() {
-    return this.explorer.state.tab;
+    const { tab } = this.explorer.state;
+    return this.tabsShown.includes(tab) ? tab : "loss"; // a state or an address may name any
   }
 
   /** Names of parts of the run that an example speaks of: [text, first step, last step].
@@ -122,7 +130,7 @@ export class Plot {
     TABS.forEach(([key], i) => {
       this.tabs[i].setAttribute("aria-selected", String(key === this.what));
       if (key === "length") this.tabs[i].textContent = explorer.layout === "middle" ? "length" : "step length";
-      this.tabs[i].hidden = explorer.network && ["angle", "plane", "beside"].includes(key);
+      this.tabs[i].hidden = !this.tabsShown.includes(key);
     });
     const memory = this.what === "memory", beside = this.what === "beside";
     this.head.hidden = this.area.hidden = beside;
