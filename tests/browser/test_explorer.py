@@ -394,6 +394,8 @@ def test_what_a_page_cannot_compute_is_taken_back_and_said(opened):
     ready(page.root)
     assert "needs a kernel" in page.root.locator(".ol-message").inner_text()
     assert page.root.evaluate(STATE)["optimizers"][0]["settings"]["beta1"] == 0.9
+    page.root.evaluate("root => root.explorer.setRate('Adam', 0.2)")
+    expect(page.root.locator(".ol-message")).to_be_hidden()
 
 
 def test_regions_that_are_not_defined_are_hatched_and_no_start(opened):

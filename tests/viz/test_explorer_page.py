@@ -61,3 +61,14 @@ def test_keys_choose_only_tabs_that_are_shown(run):
         ["loss", "memory", "length"],
         ["loss", "memory", "length", "angle", "plane", "beside"],
     ]
+
+
+def test_the_next_change_takes_a_message_back(run):
+    said = """[{}, { inFlight: 3 }, { asks: true }, { orphaned: true }].map((now) => {
+      const explorer = Object.create(Explorer.prototype);
+      const message = { textContent: "no", hidden: false, querySelector: () => now.asks };
+      Object.assign(explorer, { message, inFlight: now.inFlight, model: now });
+      explorer.unsay();
+      return explorer.message.textContent.slice(0, 30);
+    })"""
+    assert run("explorer", said) == ["", "no", "no", "The kernel of this page is gon"]

@@ -28,6 +28,9 @@ export class Changes extends Scene {
   /** @param {string} text */
   say(text) {}
 
+  /** Take back what was said of an earlier change. */
+  unsay() {}
+
   /** @param {string} action
    * @param {any} value */
   ask(action, value) {}
@@ -66,6 +69,7 @@ export class Changes extends Scene {
       }
       if (engine.surface(state.problem)) this.refresh();
     } else if ("selected" in state && !this.shown.some(({ entry }) => entry.name === state.selected)) state.selected = this.shown[0].entry.name;
+    this.unsay();
     if (names.some((name) => name !== "step")) this.remember(before, names.join());
     const dragged = names.length === 2 && names.includes("start") && names.includes("preset");
     this.later(names.every((name) => name === "step") ? "cursor" : dragged && !this.menu.open ? "paths" : "all");
@@ -260,7 +264,6 @@ export class Changes extends Scene {
       this.say("The loss is not defined there: the start stays where it was.");
       return;
     }
-    this.say("");
     const before = JSON.stringify(state);
     this.forgetHint();
     this.fixRates(); // another start with the same rates: the paths follow the hand at once

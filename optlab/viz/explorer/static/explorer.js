@@ -16,6 +16,7 @@ import { numberText } from "./numbers.js";
 import { PathMap } from "./path_map.js";
 import { Plot } from "./plot.js";
 
+const ORPHANED = "The kernel of this page is gone. What it has computed stays alive; run the cell again for the rest.";
 const NAMED_KEYS = ["loss", "memory", "length", "angle", "plane", "beside"];
 /** @param {string} color
  * @param {string} other
@@ -80,7 +81,7 @@ export class Explorer extends Changes {
     this.onModel("change:state", () => this.adopt(this.model.get("state")));
     this.onModel("msg:custom", (message) => this.onAnswer(message));
     this.onModel("alive", () => {
-      this.say(this.model.orphaned ? "The kernel of this page is gone. What it has computed stays alive; run the cell again for the rest." : "");
+      this.say(this.model.orphaned ? ORPHANED : "");
       if (this.model.alive) this.sync();
       this.later("all");
     });
@@ -221,6 +222,13 @@ export class Explorer extends Changes {
     this.message.hidden = !text;
   }
 
+  /** What was said of a change is over with the next one. What is true still stays, and what waits for a hand or
+   * for the kernel. */
+  unsay() {
+    if (this.message.hidden || this.inFlight || this.message.querySelector("textarea")) return;
+    this.say(this.model.orphaned ? ORPHANED : "");
+  }
+
   /** Tell the kernel, the page's address and the tab what is shown: once changes rest for 100 ms, and every
    * 400 ms while they go on. */
   sync() {
@@ -316,6 +324,7 @@ export class Explorer extends Changes {
     const hinted = this.hint;
     this.forgetHint();
     this.state.step = to;
+    if (!this.playing) this.unsay();
     this.goAhead();
     this.later(hinted ? "paths" : "cursor");
     this.sync();
