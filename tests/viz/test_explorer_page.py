@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 
+import numpy as np
 import pytest
 
 from optlab.viz.browser.joining import joined
 from optlab.viz.explorer import formula_operations
+from optlab.viz.style.geometry import Box, view_box
 from tests.plan.javascript import NODE, needs_node
 
 pytestmark = needs_node
@@ -72,3 +74,45 @@ def test_the_next_change_takes_a_message_back(run):
       return explorer.message.textContent.slice(0, 30);
     })"""
     assert run("explorer", said) == ["", "no", "no", "The kernel of this page is gon"]
+
+
+OUTSIDE = np.linspace((100.0, 100.0), (0.0, 0.0), 9)
+AWAY = np.array([(1.0, 1.0), (-1e6, 1e6), (np.nan, np.inf)])
+
+
+@pytest.mark.parametrize(
+    ("must", "paths"),
+    [
+        ([(1.0, 1.0)], []),
+        ([(1.0, 1.0), (0.0, 0.5)], [np.linspace((1.0, 1.0), (0.2, 0.5), 7)]),
+        ([(100.0, 100.0)], [OUTSIDE]),
+        ([(100.0, 100.0), (0.0, 0.0)], [OUTSIDE, AWAY]),
+        ([(1.0, 1.0)], [AWAY]),
+        ([(-1.9, 0.1)], [np.linspace((-1.9, 0.1), (-3.5, 5.0), 20)]),
+    ],
+)
+def test_the_map_shows_what_a_picture_shows(run, must, paths):
+    wanted = view_box(must, paths, Box(-2.0, 2.0, -1.0, 3.0))
+    lists = json.dumps([dict(zip("xy", path.T.tolist(), strict=True)) for path in paths])
+    found = run("view_box", f"viewBox({json.dumps(must)}, {lists}, [[-2, 2], [-1, 3]])")
+    assert found == [wanted.x_low, wanted.x_high, wanted.y_low, wanted.y_high]
+
+
+def test_a_start_outside_of_the_domain_is_on_the_map_with_its_path(run):
+    box = run(
+        "ground",
+        """(() => {
+          const surface = { domain: [[-2, 2], [-1, 3]], minima: [[0, 0]] };
+          const path = Float64Array.of(100, 100, 50, 50, 0, 0);
+          const state = { start: [100, 100], text_size: 1 };
+          const shown = [{ run: { n: 2, path, last: 2, terms: {} } }];
+          const explorer = { state, shown, engine: { surface: () => surface } };
+          const map = Object.create(MapGround.prototype);
+          return Object.assign(map, { explorer, width: 500, height: 300 }).fittingBox();
+        })()""",
+    )
+    assert box[0] < -2
+    assert box[1] > 100
+    assert box[2] < -1
+    assert box[3] > 100
+    assert (box[1] - box[0]) / (box[3] - box[2]) == pytest.approx(500 / 300)

@@ -8,6 +8,7 @@ import { boxesMark, lineMark, pixelFrame, pointMark, ruleMark, textMark } from "
 import { fieldMarks, fieldOf, fieldWithin } from "./field.js";
 import { Labels } from "./labels.js";
 import { numberText } from "./numbers.js";
+import { viewBox } from "./view_box.js";
 
 /** @typedef {import("../../browser/static/marks.js").Mark} Mark */
 
@@ -163,32 +164,12 @@ export class MapGround {
   fittingBox() {
     const { state, engine, shown } = this.explorer;
     const surface = engine.surface(state.problem);
-    const domain = surface.domain;
     if (this.curve) return this.curveBox(surface);
-    const xs = [state.start[0]], ys = [state.start[1]];
-    const wide = domain[0][1] - domain[0][0], tall = domain[1][1] - domain[1][0];
-    for (const [x, y] of surface.minima) {
-      // Of many minima those count that are near.
-      if (surface.minima.length > 1 && Math.hypot((x - xs[0]) / wide, (y - ys[0]) / tall) > 0.75) continue;
-      xs.push(x);
-      ys.push(y);
-    }
-    for (const { run } of shown) {
-      if (!run || !run.path) continue;
-      for (let k = 0; k <= run.last; k++) {
-        const x = run.path[2 * k], y = run.path[2 * k + 1];
-        if (x > domain[0][0] - 0.05 * wide && x < domain[0][1] + 0.05 * wide && y > domain[1][0] - 0.05 * tall && y < domain[1][1] + 0.05 * tall) {
-          xs.push(x);
-          ys.push(y);
-        }
-      }
-    }
-    const ends = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
-    const size = Math.max(ends[1] - ends[0], ends[3] - ends[2], 0.08 * Math.max(wide, tall));
-    const room = 0.12 * size;
+    const paths = shown.filter((/** @type {any} */ { run }) => run && run.path).map((/** @type {any} */ { run }) => coordinatesOf(run));
+    const [x0, x1, y0, y1] = viewBox([state.start, ...surface.minima], paths, surface.domain);
     // Above there is room for the name of the function, which must not hide the start.
-    const name = (46 * this.explorer.state.text_size * Math.max(ends[3] - ends[2] + 2 * room, (ends[1] - ends[0] + 2 * room) * (this.height / this.width))) / this.height;
-    return this.withAspect([ends[0] - room, ends[1] + room, ends[2] - room, ends[3] + room + name]);
+    const name = (46 * state.text_size * Math.max(y1 - y0, (x1 - x0) * (this.height / this.width))) / this.height;
+    return this.withAspect([x0, x1, y0, y1 + name]);
   }
 
   /** @param {any} surface */
