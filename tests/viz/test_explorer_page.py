@@ -116,3 +116,20 @@ def test_a_start_outside_of_the_domain_is_on_the_map_with_its_path(run):
     assert box[2] < -1
     assert box[3] > 100
     assert (box[1] - box[0]) / (box[3] - box[2]) == pytest.approx(500 / 300)
+
+
+@pytest.mark.parametrize(
+    ("ticks", "texts"),
+    [
+        ([99.9, 99.95, 100, 100.05], ["99.9", "99.95", "100", "100.05"]),
+        ([-2, -1, 0, 1], ["−2", "−1", "0", "1"]),
+        ([1 - 2e-6, 1 - 1e-6, 1], ["0.999998", "0.999999", "1"]),
+        ([123450, 123451, 123452], ["1.2345e5", "1.23451e5", "1.23452e5"]),
+        ([0.30000000000000004, 0.4], ["0.3", "0.4"]),
+        ([7], ["7"]),
+        ([], []),
+    ],
+)
+def test_numbers_of_an_axis_differ(run, ticks, texts):
+    assert run("numbers", f"tickTexts({ticks})") == texts
+    assert run("numbers", f"tickTexts({ticks[::-1]})") == texts[::-1]

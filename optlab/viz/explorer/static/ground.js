@@ -7,7 +7,7 @@ import { make } from "../../browser/static/elements.js";
 import { boxesMark, lineMark, pixelFrame, pointMark, ruleMark, textMark } from "../../browser/static/marks.js";
 import { fieldMarks, fieldOf, fieldWithin } from "./field.js";
 import { Labels } from "./labels.js";
-import { numberText } from "./numbers.js";
+import { numberText, tickTexts } from "./numbers.js";
 import { viewBox } from "./view_box.js";
 
 /** @typedef {import("../../browser/static/marks.js").Mark} Mark */
@@ -379,20 +379,22 @@ export class MapGround {
     const marks = [];
     const { width, height } = this;
     let name = "x = ";
-    for (const tick of linearTicks(this.box[0], this.box[1], width / 120).reverse()) {
+    const across = linearTicks(this.box[0], this.box[1], width / 120).reverse(), acrossTexts = tickTexts(across);
+    for (const [i, tick] of across.entries()) {
       const px = this.x(tick);
       if (px < 12 || px > width - 24) continue;
       const edge = name && px > width - 3.2 * size; // the name of the axis stays inside
-      const found = labels.offer(textMark(edge ? width - 5 : px, height - size * 0.8, name + numberText(tick), { ...style, across: edge ? "right" : "center" }));
+      const found = labels.offer(textMark(edge ? width - 5 : px, height - size * 0.8, name + acrossTexts[i], { ...style, across: edge ? "right" : "center" }));
       if (found.length) name = "";
       marks.push(...found);
     }
     name = this.curve ? "loss " : "y = ";
-    for (const tick of linearTicks(this.box[2], this.box[3], height / 90).reverse()) {
+    const up = linearTicks(this.box[2], this.box[3], height / 90).reverse(), upTexts = tickTexts(up);
+    for (const [i, tick] of up.entries()) {
       const py = this.y(tick);
       if (py < 1.2 * size || py > height - 1.8 * size) continue;
       // Where the curve of a function runs through a number, it stands at the other side.
-      const found = labels.offer(...["right", "left"].slice(0, this.curve ? 2 : 1).map((across) => textMark(across === "left" ? 6 : width - 6, py, name + numberText(tick), { ...style, across })));
+      const found = labels.offer(...["right", "left"].slice(0, this.curve ? 2 : 1).map((across) => textMark(across === "left" ? 6 : width - 6, py, name + upTexts[i], { ...style, across })));
       if (found.length) name = "";
       marks.push(...found);
     }
