@@ -133,3 +133,36 @@ def test_a_start_outside_of_the_domain_is_on_the_map_with_its_path(run):
 def test_numbers_of_an_axis_differ(run, ticks, texts):
     assert run("numbers", f"tickTexts({ticks})") == texts
     assert run("numbers", f"tickTexts({ticks[::-1]})") == texts[::-1]
+
+
+PLOT = """((path, loss, floor, known, evaluate = null) => {
+  const run = { n: 2, path, loss, stopped: -1 }, state = { tab: "loss", start: [1, 2] };
+  const engine = { evaluator: () => evaluate };
+  const explorer = { shown: [{ run }], floor: { floor, known }, state, engine };
+  const plot = Object.create(Plot.prototype, { explorer: { value: explorer } });
+  plot.height = 300;
+  plot.chooseScale(loss, 0);
+  return [plot.still(), plot.scale, plot.low, plot.high > plot.low, plot.ticks().length > 2, plot.shift];
+})"""
+BOWL = "([x, y]) => [(x - 1) ** 2 + 3 * (y - 2) ** 2, 2 * (x - 1), 6 * (y - 2)]"
+SADDLE = "([x, y]) => [(x - 1) ** 2 - (y - 2) ** 2, 2 * (x - 1), -2 * (y - 2)]"
+
+
+@pytest.mark.parametrize(
+    ("loss", "known", "evaluate", "said"),
+    [
+        (0, "true", "null", "The start is a minimum: nothing moves."),
+        (5, "true", "null", "The start is a minimum: nothing moves."),
+        (0, "false", BOWL, "The start is a minimum: nothing moves."),
+        (0, "false", SADDLE, "The start has no slope: nothing moves."),
+        (0, "false", "null", "The start has no slope: nothing moves."),
+    ],
+)
+def test_a_start_that_nothing_leaves_has_a_scale_and_says_so(run, loss, known, evaluate, said):
+    given = f"[1, 2, 1, 2, 1, 2], [{loss}, {loss}, {loss}], {loss}, {known}, {evaluate}"
+    assert run("plot", f"{PLOT}({given})") == [said, "linear", 0, True, True, 0]
+
+
+def test_a_path_that_moves_says_nothing(run):
+    found = run("plot", f"{PLOT}([1, 2, 1, 2, 1, 1], [2, 2, 1], 0, true)")
+    assert found[:2] == ["", "log"]

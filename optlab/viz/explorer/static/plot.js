@@ -6,6 +6,7 @@ import { FONTS, clearCanvas, fitCanvas, linearTicks } from "../../browser/static
 import { make } from "../../browser/static/elements.js";
 import { lineMark, pixelFrame, pointMark, ruleMark, textMark } from "../../browser/static/marks.js";
 import { seriesOf } from "./engine.js";
+import { localShape } from "./field.js";
 import { Labels } from "./labels.js";
 import { fillSelect, numberText } from "./numbers.js";
 import { Plane } from "./plane.js";
@@ -208,7 +209,19 @@ export class Plot {
       const room = 0.08 * (this.high - this.low) || 1;
       this.low -= this.low < 0 ? room : 0;
       this.high += this.high > 0 ? room : 0;
+      if (this.low === this.high) this.high = 1; // all stay at 0, as on a minimum
+      this.shift = 0;
     }
+  }
+
+  /** Why no path leaves the start; "" if one does, or is not known. */
+  still() {
+    const { shown, floor, network, engine, state } = this.explorer;
+    const stays = (/** @type {any} */ run) => run?.path && run.stopped < 0 && run.path.every((/** @type {number} */ x, /** @type {number} */ i) => x === run.path[i % run.n]);
+    if (network || !shown.every((/** @type {any} */ { run }) => stays(run))) return "";
+    const evaluate = engine.evaluator(state.problem);
+    const lowest = (floor.known && shown[0].run.loss[0] <= floor.floor) || (evaluate && localShape(evaluate, state.start, 1).curvatures.every((curvature) => curvature > 0));
+    return lowest ? "The start is a minimum: nothing moves." : "The start has no slope: nothing moves.";
   }
 
   /** @param {number} value */
@@ -326,7 +339,9 @@ export class Plot {
       const faint = many && one.entry.name !== state.selected;
       return { ...lineMark(x, y, { color: one.color, width: 1.6, opacity: faint ? 0.15 : ink > BLOCK ? 0.16 : 0.4 }), clip: true };
     });
-    if (!this.curves.some(({ values }) => values.some(Number.isFinite))) {
+    const still = this.still();
+    if (still && this.what !== "memory") notes.push(textMark((this.width + this.left) / 2, this.upper + size, still, { ink: palette.quiet, size }));
+    else if (!this.curves.some(({ values }) => values.some(Number.isFinite))) {
       const text = this.what === "memory" ? "No memory: each step depends on its own gradient alone." : "Nothing to show: no optimizer here has it.";
       const look = { ink: palette.quiet, size }, said = labels.lines(text, look, Math.min(16 * size, this.width - this.left));
       said.forEach((line, i) => notes.push(textMark((this.width + this.left) / 2, this.height / 2 + (i - 1) * 1.5 * size, line, look)));
