@@ -142,7 +142,8 @@ PLOT = """((path, loss, floor, known, evaluate = null) => {
   const plot = Object.create(Plot.prototype, { explorer: { value: explorer } });
   plot.height = 300;
   plot.chooseScale(loss, 0);
-  return [plot.still(), plot.scale, plot.low, plot.high > plot.low, plot.ticks().length > 2, plot.shift];
+  const many = plot.ticks().length > 2;
+  return [plot.still(), plot.scale, plot.low, plot.high > plot.low, many, plot.shift];
 })"""
 BOWL = "([x, y]) => [(x - 1) ** 2 + 3 * (y - 2) ** 2, 2 * (x - 1), 6 * (y - 2)]"
 SADDLE = "([x, y]) => [(x - 1) ** 2 - (y - 2) ** 2, 2 * (x - 1), -2 * (y - 2)]"
@@ -166,3 +167,19 @@ def test_a_start_that_nothing_leaves_has_a_scale_and_says_so(run, loss, known, e
 def test_a_path_that_moves_says_nothing(run):
     found = run("plot", f"{PLOT}([1, 2, 1, 2, 1, 1], [2, 2, 1], 0, true)")
     assert found[:2] == ["", "log"]
+
+
+@pytest.mark.parametrize(
+    ("first", "step", "moved"),
+    [(0, 0, []), (0, 1, ["a", "b"]), (5, 0, []), (5, 4, []), (5, 5, ["a", "b"])],
+)
+def test_a_recorded_run_has_a_place_once_it_has_moved(run, first, step, moved):
+    map_ = f"""(() => {{
+      const path = {{ steps: [{first}, 10], points: [[0, 0], [1, 1]] }};
+      const every = ["a", "b", "c"].map((name) => ({{ entry: {{ name }} }}));
+      const explorer = {{ inOrder: () => every }};
+      const plane = {{ paths: {{ a: path, b: path }} }};
+      return Object.assign(Object.create(PathMap.prototype), {{ explorer, plane }});
+    }})()"""
+    found = run("path_map", f"{map_}.movedAt({step}).map(({{ entry }}) => entry.name)")
+    assert found == moved
