@@ -147,7 +147,7 @@ def test_what_is_said_above_the_sliders_and_in_the_head_is_whole(opened, width):
     _, root = opened(made, width)
     caption = root.locator(".ol-caption")
     assert "computed by the kernel" in caption.inner_text()
-    assert "could not be captured" in caption.get_attribute("title")
+    assert "so Python must run it" in caption.get_attribute("title")
     assert caption.evaluate("one => one.scrollWidth <= one.clientWidth")
     for name in root.locator(".ol-example").evaluate_all("all => all.map(one => one.dataset.name)"):
         root.evaluate("(root, name) => root.explorer.examples.choose(name)", name)

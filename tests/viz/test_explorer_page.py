@@ -183,3 +183,22 @@ def test_a_recorded_run_has_a_place_once_it_has_moved(run, first, step, moved):
     }})()"""
     found = run("path_map", f"{map_}.movedAt({step}).map(({{ entry }}) => entry.name)")
     assert found == moved
+
+
+def test_a_setting_that_a_page_has_not_is_said_in_its_readers_words(run):
+    said = """(() => {
+      const engine = new Engine({});
+      const settings = { beta1: 0.9, beta2: 0.99, learning_rate: 0.1 };
+      const part = { title: "Adam", settings, notches: { beta1: [0, 0.3, 0.9], beta2: [0.99] } };
+      const run = () => {
+        throw new RangeError("Adam was written for beta1 = [0,0.3,0.9], not 0.123");
+      };
+      engine.program = {
+        surfaces: { f: { evaluate: () => [0, 0, 0] } }, run,
+        optimizers: { Adam: { parts: [part], steps: 100 } },
+      };
+      engine.given = { problems: { f: { start: [0, 0], noise: 0 } }, rules: { Adam: {} } };
+      const entry = { name: "Adam", kind: "Adam", settings: { beta1: 0.123, beta2: 0.5 } };
+      return engine.whyNot({ problem: "f", steps: 10, seed: 0 }, { ...entry, around: {} });
+    })()"""
+    assert run("engine", said) == "this page has beta1 only at 0, 0.3, 0.9"

@@ -28,6 +28,10 @@ export class Changes extends Scene {
   /** @param {string} text */
   say(text) {}
 
+  /** Offer a state that only a notebook can show.
+   * @param {any} state */
+  offerPython(state) {}
+
   /** Take back what was said of an earlier change. */
   unsay() {}
 
@@ -61,8 +65,10 @@ export class Changes extends Scene {
       const missing = !engine.surface(state.problem) ? "this function is not in this page" : this.missing();
       if (missing && this.model.alive) this.ask("compute", null);
       else if (missing) {
+        const wanted = this.state;
         this.state = JSON.parse(before);
-        this.say(`That needs a kernel: ${missing}. In a notebook: ol.explore().`);
+        this.say(`That needs a kernel: ${missing}. A notebook can show it:`);
+        this.offerPython(wanted);
         this.refresh();
         this.later("all");
         return;
@@ -208,7 +214,11 @@ export class Changes extends Scene {
     const rule = (this.engine.given.rules || {})[kind];
     if (!rule) {
       if (this.model.alive) this.ask("add", kind);
-      else this.say(`${kind} needs a kernel${this.options.paying.includes(kind) ? ": it evaluates as many gradients as its searches need" : ""}. In a notebook: ol.explore(problem, ["Adam", "${kind}"]).`);
+      else {
+        this.say(`${kind} needs a kernel${this.options.paying.includes(kind) ? ": it evaluates as many gradients as its searches need" : ""}. A notebook can show it:`);
+        const entry = { name: kind, kind, settings: structuredClone(this.options.usual[kind] || {}), rate: /** @type {number | null} */ (null), around: {} };
+        this.offerPython({ ...this.state, optimizers: [...this.state.optimizers, entry], selected: kind, preset: "" });
+      }
       return;
     }
     const before = JSON.stringify(this.state);

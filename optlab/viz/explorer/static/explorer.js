@@ -270,8 +270,15 @@ export class Explorer extends Changes {
     }
   }
 
-  async copyPython() {
-    const text = pythonOf(this.state, this.options, this.engine.given.ownName);
+  /** Offer a state that only a notebook can show, behind what is said.
+   * @param {any} state */
+  offerPython(state) {
+    this.message.append(" ", make("button", { type: "button", class: "link", text: "copy as Python", on: { click: () => this.copyPython(state) } }));
+  }
+
+  /** @param {any} [state] */
+  async copyPython(state = this.state) {
+    const text = pythonOf(state, this.options, this.engine.given.ownName);
     this.menu.toggle(false);
     try {
       await navigator.clipboard.writeText(text);
