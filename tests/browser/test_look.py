@@ -388,6 +388,8 @@ def test_a_run_that_explodes_is_said_in_its_row(opened):
     losses = root.locator(".ol-row .ol-row-loss").all_inner_texts()
     stop = int(made.model.runs["SGD"].stopped[made.model.rate_index("SGD")])
     assert f"diverges at step {stop}" in losses[0]
+    first = root.locator(".ol-row .ol-row-loss").first
+    assert first.get_attribute("title") == losses[0]  # a narrow row cuts it
     assert "diverges" not in losses[1]
     root.evaluate("root => root.explorer.go(50)")
     root.evaluate(READY)
