@@ -119,7 +119,7 @@ def test_a_function_that_branches_uses_the_kernel_and_says_so(notebook):
     until(root, "explorer.model.alive")
     before = root.evaluate(PATH)
     said = root.evaluate("root => root.explorer.conditions()")
-    assert "Computed by the kernel: the function could not be captured." in said
+    assert "Computed by the kernel: this function has an `if`, prints, keeps count" in said
     root.evaluate("root => { root.explorer.moveStart([1, -2.95]); }")
     message = root.locator(".ol-message")
     message.get_by_text("not below").wait_for()
@@ -448,8 +448,16 @@ def test_what_a_page_cannot_compute_is_taken_back_and_said(opened):
     page = opened(ol.explore("beale", {"Adam": ol.optimizer.Adam(0.1)}, steps=60))
     page.root.evaluate("root => root.explorer.setSetting('Adam', 'beta1', 0.123)")
     ready(page.root)
-    assert "needs a kernel" in page.root.locator(".ol-message").inner_text()
+    said = page.root.locator(".ol-message").inner_text()
+    assert "needs a kernel: this page has beta1 only at 0, 0.3, " in said
+    page.root.get_by_role("button", name="copy as Python").click()
+    assert "beta1=0.123" in page.root.get_by_label("the state as Python").input_value()
+    page.root.get_by_role("button", name="close").click()
+    page.root.evaluate("root => root.explorer.setSetting('Adam', 'beta1', 0.123)")
+    ready(page.root)
     assert page.root.evaluate(STATE)["optimizers"][0]["settings"]["beta1"] == 0.9
+    page.root.evaluate("root => root.explorer.setRate('Adam', 0.2)")
+    expect(page.root.locator(".ol-message")).to_be_hidden()
 
 
 def test_a_number_that_is_refused_is_said_where_it_is_seen_and_taken_back(opened):

@@ -173,7 +173,7 @@ def test_what_is_said_above_the_sliders_and_in_the_head_is_whole(opened, width):
     _, root = opened(made, width)
     caption = root.locator(".ol-caption")
     assert "computed by the kernel" in caption.inner_text()
-    assert "could not be captured" in caption.get_attribute("title")
+    assert "so Python must run it" in caption.get_attribute("title")
     assert caption.evaluate("one => one.scrollWidth <= one.clientWidth")
     for name in root.locator(".ol-example").evaluate_all("all => all.map(one => one.dataset.name)"):
         root.evaluate("(root, name) => root.explorer.examples.choose(name)", name)
@@ -466,6 +466,8 @@ def test_a_run_that_explodes_is_said_in_its_row(opened):
     losses = root.locator(".ol-row .ol-row-loss").all_inner_texts()
     stop = int(made.model.runs["SGD"].stopped[made.model.rate_index("SGD")])
     assert f"diverges at step {stop}" in losses[0]
+    first = root.locator(".ol-row .ol-row-loss").first
+    assert first.get_attribute("title") == losses[0]  # a narrow row cuts it
     assert "diverges" not in losses[1]
     root.evaluate("root => root.explorer.go(50)")
     root.evaluate(READY)

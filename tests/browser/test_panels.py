@@ -193,6 +193,10 @@ def test_reference_methods_say_what_they_pay_and_that_they_need_a_kernel(opened)
     page.root.get_by_label("add an optimizer").select_option("ConjugateGradient")
     assert "ConjugateGradient needs a kernel" in page.root.locator(".ol-message").inner_text()
     assert len(page.root.evaluate(STATE)["optimizers"]) == 2
+    page.root.get_by_role("button", name="copy as Python").click()
+    text = page.root.get_by_label("the state as Python").input_value()
+    again = eval(text.partition("\n\n")[2], {"ol": ol, "own": own})
+    assert list(again.model.runs)[-1] == "ConjugateGradient"
 
 
 def test_of_many_optimizers_one_stands_out(opened):  # noqa: F811

@@ -126,6 +126,12 @@ class TestSensitivity:
         bowl = ol.explore("x**2 + y**2", {"SGD": ol.optimizer.SGD(0.1)})
         assert bowl.model.sensitive("SGD") == -1
 
+    def test_a_method_that_searches_is_not_sensitive_after_its_last_step(self):
+        model = ol.explore("ackley", {"CG": ol.lab.ConjugateGradient()}, steps=100).model
+        steps, gradients = model.runs["CG"].paid()[model.rate_index("CG")]
+        assert 0 < steps < gradients < 100
+        assert model.sensitive("CG") == gradients
+
     def test_nothing_is_claimed_of_a_sensitive_path(self, monkeypatch):
         explorer = ol.explore()
         assert explorer.model.claim[1]

@@ -276,7 +276,12 @@ class Model:
             rates, starts = runs.rates[i] * factors, np.outer(factors, self.start)
             again = self._ladder(entry, self._own, rates.tolist(), starts)
             found = [sensitive_from(runs, i, again, at) for at in range(len(factors))]
-            self._sensitive[key] = first_of(found)
+            first = first_of(found)
+            if getattr(runs.template, "needs_closure", False):
+                # A path that has come to rest is elsewhere no later than with its last step, when
+                # another goes on: of those after it nothing is said to be paid.
+                first = min(first, runs.paid()[i][1])
+            self._sensitive[key] = first
         return self._sensitive[key]
 
     def _network_runs(self) -> dict[str, Runs]:

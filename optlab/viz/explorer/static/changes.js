@@ -29,10 +29,13 @@ export class Changes extends Scene {
   /** @param {string} text */
   say(text) {}
 
-  /** @param {string} text */
-  mention(text) {}
+  /** Say what the next change makes old, and offer a state that only a notebook can show.
+   * @param {string} text
+   * @param {any} [wanted] */
+  mention(text, wanted) {}
 
-  forgetMentioned() {}
+  /** Take back what was said of an earlier change. */
+  unsay() {}
 
   /** @param {string} action
    * @param {any} value */
@@ -59,20 +62,21 @@ export class Changes extends Scene {
   changed(before, names) {
     const { state, engine } = this;
     this.goAhead();
-    this.forgetMentioned();
     const runs = names.some((name) => ["problem", "start", "steps", "seed", "noise", "optimizers", "mode", "equal_rate"].includes(name));
     if (runs && !this.network) {
       const missing = !engine.surface(state.problem) ? "this function is not in this page" : this.missing();
       if (missing && this.model.alive) this.ask("compute", null);
       else if (missing) {
+        const wanted = this.state;
         this.state = JSON.parse(before);
-        this.mention(`That needs a kernel: ${missing}. In a notebook: ol.explore().`);
+        this.mention(`That needs a kernel: ${missing}. A notebook can show it:`, wanted);
         this.refresh();
         this.later("all");
         return;
       }
       if (engine.surface(state.problem)) this.refresh();
     } else if ("selected" in state && !this.shown.some(({ entry }) => entry.name === state.selected)) state.selected = this.shown[0].entry.name;
+    this.unsay();
     if (names.some((name) => name !== "step")) this.remember(before, names.join());
     const dragged = names.length === 2 && names.includes("start") && names.includes("preset");
     this.later(names.every((name) => name === "step") ? "cursor" : dragged && !this.menu.open ? "paths" : "all");
@@ -211,7 +215,11 @@ export class Changes extends Scene {
     const rule = (this.engine.given.rules || {})[kind];
     if (!rule) {
       if (this.model.alive) this.ask("add", kind);
-      else this.mention(`${kind} needs a kernel${this.options.paying.includes(kind) ? ": it evaluates as many gradients as its searches need" : ""}. In a notebook: ol.explore(problem, ["Adam", "${kind}"]).`);
+      else {
+        const entry = { name: kind, kind, settings: structuredClone(this.options.usual[kind] || {}), rate: /** @type {number | null} */ (null), around: {} };
+        const wanted = { ...this.state, optimizers: [...this.state.optimizers, entry], selected: kind, preset: "" };
+        this.mention(`${kind} needs a kernel${this.options.paying.includes(kind) ? ": it evaluates as many gradients as its searches need" : ""}. A notebook can show it:`, wanted);
+      }
       return;
     }
     const before = JSON.stringify(this.state), { mode } = this.state;
@@ -275,7 +283,6 @@ export class Changes extends Scene {
       this.mention("The loss is not defined there: the start stays where it was.");
       return;
     }
-    this.say("");
     const before = JSON.stringify(state);
     this.forgetHint();
     this.fixRates(); // another start with the same rates: the paths follow the hand at once

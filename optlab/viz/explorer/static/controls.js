@@ -246,7 +246,7 @@ export class Controls {
         const ended = one.run && (one.run.stopped >= 0 || one.run.finalLoss > explorer.highestLoss);
         put(made.loss, text);
         made.loss.classList.toggle("ol-ended", Boolean(ended));
-        made.loss.title = one.sensitive >= 0 ? explorer.sensitiveSaid(one) : "";
+        made.loss.title = one.sensitive >= 0 ? `${text}. ${explorer.sensitiveSaid(one)}` : text; // a narrow row cuts the text
       }
       const chip = this.chips.hidden ? null : [...this.chips.children].find((each) => each.dataset.name === one.entry.name);
       if (chip) put(chip.lastElementChild, text.replace("loss ", ""));

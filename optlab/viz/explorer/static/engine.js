@@ -3,6 +3,7 @@
 
 import { bytesOf } from "../../browser/static/page_model.js";
 import { compiledFormula, formulaSurface, looksLikeFormula } from "./formula.js";
+import { numberText } from "./numbers.js";
 
 /** An optimizer of the state.
  * @typedef {{name: string, kind: string, settings: Record<string, any>, rate: number | null, around: Record<string, any>}} Entry */
@@ -140,7 +141,7 @@ export class Engine {
   whyNot(state, entry) {
     const key = JSON.stringify(["can", state.problem, state.steps, state.seed, entry.name, entry.kind, entry.settings, entry.around]);
     return this.keep(key, () => {
-      if (!this.evaluator(state.problem)) return "the function could not be captured";
+      if (!this.evaluator(state.problem)) return "this function has an `if`, prints, keeps count or the like, so Python must run it";
       if (!this.ruleKey(entry)) return `${entry.kind}${entry.around.kind ? ` inside ${entry.around.kind}` : ""} is not in this page`;
       const { noise } = this.conditions(state);
       const drawn = noise && !(this.surface(state.problem).pattern || []).length;
@@ -152,9 +153,26 @@ export class Engine {
         this.program.run(this.ruleKey(entry), { surface: state.problem, start: surface.start, steps: 1, settings: this.settings(entry, 0.01, {}) });
         return "";
       } catch (error) {
-        return String(/** @type {Error} */ (error).message);
+        const { message } = /** @type {Error} */ (error);
+        return this.lackingNotch(entry, message) || message;
       }
     });
+  }
+
+  /** What values this page has of the settings that the program refused; "" if it refused none.
+   * @param {Entry} entry
+   * @param {string} refused */
+  lackingNotch(entry, refused) {
+    const given = this.settings(entry, 0.01, {});
+    const said = [];
+    for (const { notches } of this.program.optimizers[this.ruleKey(entry)].parts) {
+      for (const [name, values] of Object.entries(notches || {})) {
+        const known = values.some((/** @type {any} */ value) => JSON.stringify(value) === JSON.stringify(given[name]));
+        if (known || !refused.includes(`${name} = `)) continue;
+        said.push(`${name} only at ${values.map((/** @type {any} */ value) => (typeof value === "number" ? numberText(value, 6) : String(value))).join(", ")}`);
+      }
+    }
+    return said.length ? `this page has ${said.join(", and ")}` : "";
   }
 
   /** @param {any} state */

@@ -21,6 +21,7 @@ import { Plot } from "./plot.js";
 const TALLEST = 440;
 /** Pixels; with narrower notches every slider has its own places. */
 const LEAST_NOTCH = 8;
+const ORPHANED = "The kernel of this page is gone. What it has computed stays alive; run the cell again for the rest.";
 const NAMED_KEYS = ["loss", "memory", "length", "angle", "plane", "beside"];
 /** @param {string} color
  * @param {string} other
@@ -39,7 +40,7 @@ export class Explorer extends Changes {
     this.frame = 0;
     /** @type {Map<string, any>} */
     this.timers = new Map();
-    this.playing = this.pressedInside = this.restored = this.mentioned = false;
+    this.playing = this.pressedInside = this.restored = false;
     this.generation = 0;
     this.asked = this.unsaid = 0;
     /** @type {number[]} */
@@ -87,7 +88,7 @@ export class Explorer extends Changes {
     this.onModel("change:state", () => this.adopt(this.model.get("state")));
     this.onModel("msg:custom", (message) => this.onAnswer(message));
     this.onModel("alive", () => {
-      this.say(this.model.orphaned ? "The kernel of this page is gone. What it has computed stays alive; run the cell again for the rest." : "");
+      this.say(this.model.orphaned ? ORPHANED : "");
       if (this.model.alive) this.sync();
       this.later("all");
     });
@@ -239,22 +240,23 @@ export class Explorer extends Changes {
   say(text) {
     this.message.textContent = text;
     this.message.hidden = !text;
-    this.mentioned = false;
   }
 
   /** Say what the next change makes old; in the menu while it is open, which hides the place above the picture.
-   * @param {string} text */
-  mention(text) {
+   * @param {string} text
+   * @param {any} [wanted] a state that only a notebook can show: it is offered as Python */
+  mention(text, wanted) {
     if (this.menu.open) this.menu.say(text);
     else this.say(text);
-    this.mentioned = true;
+    if (wanted) (this.menu.open ? this.menu.said : this.message).append(" ", make("button", { type: "button", class: "link", text: "copy as Python", on: { click: () => this.copyPython(wanted) } }));
   }
 
-  forgetMentioned() {
-    if (!this.mentioned) return;
+  /** What was said of a change is over with the next one. What is true still stays, and what waits for a hand or
+   * for the kernel. */
+  unsay() {
     this.menu.say("");
-    if (!this.inFlight) this.say("");
-    this.mentioned = false;
+    if (this.message.hidden || this.inFlight || this.message.querySelector("textarea")) return;
+    this.say(this.model.orphaned ? ORPHANED : "");
   }
 
   /** Tell the kernel, the page's address and the tab what is shown: once changes rest for 100 ms, and every
@@ -299,8 +301,9 @@ export class Explorer extends Changes {
     }
   }
 
-  async copyPython() {
-    const text = pythonOf(this.state, this.options, this.engine.given.ownName);
+  /** @param {any} [state] */
+  async copyPython(state = this.state) {
+    const text = pythonOf(state, this.options, this.engine.given.ownName);
     this.menu.toggle(false);
     try {
       await navigator.clipboard.writeText(text);
@@ -353,6 +356,7 @@ export class Explorer extends Changes {
     const hinted = this.hint;
     this.forgetHint();
     this.state.step = to;
+    if (!this.playing) this.unsay();
     this.goAhead();
     this.later(hinted ? "paths" : "cursor");
     this.sync();
@@ -656,7 +660,7 @@ export class Explorer extends Changes {
     else if (event.key === "u" || event.key === "U") this.undo();
     else if (event.key === "m" || event.key === "M") this.menu.toggle();
     else if (event.key === "f" || event.key === "F") this.fullScreen();
-    else if (number >= 1 && number <= NAMED_KEYS.length) this.set({ tab: NAMED_KEYS[number - 1], view: "look" });
+    else if (this.plot.tabsShown.includes(NAMED_KEYS[number - 1])) this.set({ tab: NAMED_KEYS[number - 1], view: "look" });
     else if (event.key === "ArrowRight") this.go(step + (event.shiftKey ? 10 : 1));
     else if (event.key === "ArrowLeft") this.go(step - (event.shiftKey ? 10 : 1));
     else if (event.key === "Home") this.go(0);

@@ -8,7 +8,8 @@ import { boxesMark, lineMark, pixelFrame, pointMark, ruleMark, textMark } from "
 import { curveBoxOf } from "./curve.js";
 import { fieldMarks, fieldOf, fieldWithin } from "./field.js";
 import { Labels } from "./labels.js";
-import { numberText } from "./numbers.js";
+import { numberText, tickTexts } from "./numbers.js";
+import { viewBox } from "./view_box.js";
 
 /** @typedef {import("../../browser/static/marks.js").Mark} Mark */
 
@@ -165,32 +166,12 @@ export class MapGround {
   fittingBox() {
     const { state, engine, shown } = this.explorer;
     const surface = engine.surface(state.problem);
-    const domain = surface.domain;
     if (this.curve) return this.curveBox(surface);
-    const xs = [state.start[0]], ys = [state.start[1]];
-    const wide = domain[0][1] - domain[0][0], tall = domain[1][1] - domain[1][0];
-    for (const [x, y] of surface.minima) {
-      // Of many minima those count that are near.
-      if (surface.minima.length > 1 && Math.hypot((x - xs[0]) / wide, (y - ys[0]) / tall) > 0.75) continue;
-      xs.push(x);
-      ys.push(y);
-    }
-    for (const { run } of shown) {
-      if (!run || !run.path) continue;
-      for (let k = 0; k <= run.last; k++) {
-        const x = run.path[2 * k], y = run.path[2 * k + 1];
-        if (x > domain[0][0] - 0.05 * wide && x < domain[0][1] + 0.05 * wide && y > domain[1][0] - 0.05 * tall && y < domain[1][1] + 0.05 * tall) {
-          xs.push(x);
-          ys.push(y);
-        }
-      }
-    }
-    const ends = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
-    const size = Math.max(ends[1] - ends[0], ends[3] - ends[2], 0.08 * Math.max(wide, tall));
-    const room = 0.12 * size;
+    const paths = shown.filter((/** @type {any} */ { run }) => run && run.path).map((/** @type {any} */ { run }) => coordinatesOf(run));
+    const [x0, x1, y0, y1] = viewBox([state.start, ...surface.minima], paths, surface.domain);
     // Above there is room for the name of the function, which must not hide the start.
-    const name = (46 * this.explorer.state.text_size * Math.max(ends[3] - ends[2] + 2 * room, (ends[1] - ends[0] + 2 * room) * (this.height / this.width))) / this.height;
-    return this.withAspect([ends[0] - room, ends[1] + room, ends[2] - room, ends[3] + room + name]);
+    const name = (46 * state.text_size * Math.max(y1 - y0, (x1 - x0) * (this.height / this.width))) / this.height;
+    return this.withAspect([x0, x1, y0, y1 + name]);
   }
 
   /** @param {any} surface */
@@ -410,20 +391,22 @@ export class MapGround {
     const marks = [];
     const { width, height } = this;
     let name = "x = ";
-    for (const tick of linearTicks(this.box[0], this.box[1], width / 120).reverse()) {
+    const across = linearTicks(this.box[0], this.box[1], width / 120).reverse(), acrossTexts = tickTexts(across);
+    for (const [i, tick] of across.entries()) {
       const px = this.x(tick);
       if (px < 12 || px > width - 24) continue;
       const edge = name && px > width - 3.2 * size; // the name of the axis stays inside
-      const found = labels.offer(textMark(edge ? width - 5 : px, height - size * 0.8, name + numberText(tick), { ...style, across: edge ? "right" : "center" }));
+      const found = labels.offer(textMark(edge ? width - 5 : px, height - size * 0.8, name + acrossTexts[i], { ...style, across: edge ? "right" : "center" }));
       if (found.length) name = "";
       marks.push(...found);
     }
     name = this.curve ? "loss " : "y = ";
-    for (const tick of linearTicks(this.box[2], this.box[3], height / 90).reverse()) {
+    const up = linearTicks(this.box[2], this.box[3], height / 90).reverse(), upTexts = tickTexts(up);
+    for (const [i, tick] of up.entries()) {
       const py = this.y(tick);
       if (py < 1.2 * size || py > height - 1.8 * size) continue;
       // Where the curve of a function runs through a number, it stands at the other side.
-      const found = labels.offer(...["right", "left"].slice(0, this.curve ? 2 : 1).map((across) => textMark(across === "left" ? 6 : width - 6, py, name + numberText(tick), { ...style, across })));
+      const found = labels.offer(...["right", "left"].slice(0, this.curve ? 2 : 1).map((across) => textMark(across === "left" ? 6 : width - 6, py, name + upTexts[i], { ...style, across })));
       if (found.length) name = "";
       marks.push(...found);
     }

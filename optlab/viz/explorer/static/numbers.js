@@ -29,6 +29,16 @@ export function numberText(value, digits = 3) {
 /** A number of steps as text. @param {number} count */
 export const stepsText = (count) => `${count} ${count === 1 ? "step" : "steps"}`;
 
+/** Even ticks as text, each with as many digits as tell it from the next one.
+ * @param {number[]} ticks
+ * @returns {string[]} */
+export function tickTexts(ticks) {
+  const power = (/** @type {number} */ size) => Math.floor(Math.log10(size) + 1e-6);
+  const largest = power(Math.max(...ticks.map(Math.abs))), step = power(Math.abs(ticks[1] - ticks[0]));
+  const digits = ticks.length > 1 ? Math.max(3, Math.min(15, largest - step + 1)) : 3;
+  return ticks.map((tick) => numberText(tick, digits));
+}
+
 /** The values of a choice, with which a select is filled if they changed.
  * @param {HTMLSelectElement & {filledWith?: string}} select
  * @param {[string, string, boolean?][]} choices

@@ -95,6 +95,15 @@ export class PathMap {
     return found;
   }
 
+  /** Those that have a place of their own at a step: several that have not moved are at the start, and before its
+   * first recorded point a run is nowhere.
+   * @param {number} step
+   * @returns {any[]} */
+  movedAt(step) {
+    const known = this.explorer.inOrder().filter((/** @type {any} */ { entry }) => this.plane.paths[entry.name]?.steps[0] <= step);
+    return step || known.length < 2 ? known : [];
+  }
+
   drawTop() {
     const { explorer, plane } = this;
     const { palette, state } = explorer;
@@ -105,7 +114,7 @@ export class PathMap {
     /** @type {Mark[]} */
     const marks = [];
     /** @type {{one: any, place: number[]}[]} */
-    const ends = explorer.inOrder().filter((/** @type {any} */ one) => plane.paths[one.entry.name]).map((/** @type {any} */ one) => {
+    const ends = this.movedAt(state.step).map((one) => {
       const points = this.until(plane.paths[one.entry.name], state.step);
       marks.push(this.pathMark(one, points, 1));
       said.push(`${one.entry.name} (${points[points.length - 1].map((c) => numberText(c)).join(", ")})`);
@@ -119,13 +128,18 @@ export class PathMap {
     const size = 15 * state.text_size;
     const labels = new Labels(pen, this.width, this.height);
     labels.keepElement(this.note);
-    for (const { one } of ends) labels.keepOff(between(plane.paths[one.entry.name].points.map((/** @type {number[]} */ point) => this.place(point))));
-    const starts = ends.map(({ one }) => this.place(plane.paths[one.entry.name].points[0]));
+    /** @type {any[]} */
+    const paths = explorer.inOrder().flatMap((/** @type {any} */ { entry }) => plane.paths[entry.name] || []);
+    for (const { points } of paths) labels.keepOff(between(points.map((/** @type {number[]} */ point) => this.place(point))));
+    const starts = paths.map(({ points }) => this.place(points[0]));
     for (const [x, y] of [...starts, ...ends.map(({ place }) => place)]) labels.keepFree(x, y, 9);
-    const [first] = starts;
-    if (first && starts.every(([x, y]) => Math.hypot(x - first[0], y - first[1]) < 30)) notes.push(...labels.beside("start", [first], { ink: palette.ink, size }));
+    const [first] = starts, [begin] = paths.map(({ steps }) => steps[0]);
+    if (first && starts.every(([x, y]) => Math.hypot(x - first[0], y - first[1]) < 30) && paths.every(({ steps }) => steps[0] === begin)) {
+      if (!begin && !state.step) notes.push(pointMark(first[0], first[1], "circle", 17, palette.paper, palette.ink, 2.6));
+      notes.push(...labels.beside(begin ? `step ${begin}` : "start", [first], { ink: palette.ink, size }));
+    }
     for (const { one, place } of state.step ? ends.reverse() : []) notes.push(...labels.beside(one.entry.name, [place], { ink: one.color, size, bold: true }));
     drawMarks(pen, pixelFrame(this.width, this.height, palette.mapHigh), notes);
-    this.top.setAttribute("aria-label", `Paths in the plane of the runs at step ${state.step}: ${said.join(", ")}; ${plane.said}.`);
+    this.top.setAttribute("aria-label", `Paths in the plane of the runs at step ${state.step}: ${said.join(", ") || (state.step ? "not recorded yet" : "all at the start")}; ${plane.said}.`);
   }
 }

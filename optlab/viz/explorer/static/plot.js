@@ -6,6 +6,7 @@ import { FONTS, clearCanvas, fitCanvas, linearTicks } from "../../browser/static
 import { make } from "../../browser/static/elements.js";
 import { lineMark, pixelFrame, pointMark, ruleMark, textMark } from "../../browser/static/marks.js";
 import { seriesOf } from "./engine.js";
+import { localShape } from "./field.js";
 import { Labels } from "./labels.js";
 import { OPENING } from "./map.js";
 import { fillSelect, numberText } from "./numbers.js";
@@ -15,6 +16,7 @@ import { Plane } from "./plane.js";
 
 /** @type {[string, string][]} */
 const TABS = [["loss", "loss"], ["memory", "memory"], ["length", "step length"], ["angle", "angle"], ["plane", "all runs"], ["beside", "more"]];
+const OF_SURFACES = ["angle", "plane", "beside"];
 
 const BLOCK = 90; // a curve that goes up and down by more pixels than this in each pixel is a block of ink
 
@@ -86,8 +88,15 @@ export class Plot {
     for (const name of ["pointerup", "pointercancel"]) this.top.addEventListener(name, () => (held = false));
   }
 
+  /** The tabs of this explorer: recorded runs have no start, and no other runs beside them.
+   * @returns {string[]} */
+  get tabsShown() {
+    return TABS.map(([key]) => key).filter((key) => !this.explorer.network || !OF_SURFACES.includes(key));
+  }
+
   get what() {
-    return this.explorer.state.tab;
+    const { tab } = this.explorer.state;
+    return this.tabsShown.includes(tab) ? tab : "loss"; // a state or an address may name any
   }
 
   /** Names of parts of the run that an example speaks of: [text, first step, last step].
@@ -139,7 +148,7 @@ export class Plot {
     TABS.forEach(([key], i) => {
       this.tabs[i].setAttribute("aria-selected", String(key === this.what));
       if (key === "length") this.tabs[i].textContent = this.tabs[i].dataset.text = explorer.layout === "middle" ? "length" : "step length";
-      this.tabs[i].hidden = explorer.network && ["angle", "plane", "beside"].includes(key);
+      this.tabs[i].hidden = !this.tabsShown.includes(key);
     });
     const memory = this.what === "memory", beside = this.what === "beside";
     this.head.hidden = this.area.hidden = beside;
@@ -226,7 +235,19 @@ export class Plot {
       const room = 0.08 * (this.high - this.low) || 1;
       this.low -= this.low < 0 ? room : 0;
       this.high += this.high > 0 ? room : 0;
+      if (this.low === this.high) this.high = 1; // all stay at 0, as on a minimum
+      this.shift = 0;
     }
+  }
+
+  /** Why no path leaves the start; "" if one does, or is not known. */
+  still() {
+    const { shown, floor, network, engine, state } = this.explorer;
+    const stays = (/** @type {any} */ run) => run?.path && run.stopped < 0 && run.path.every((/** @type {number} */ x, /** @type {number} */ i) => x === run.path[i % run.n]);
+    if (network || !shown.every((/** @type {any} */ { run }) => stays(run))) return "";
+    const evaluate = engine.evaluator(state.problem);
+    const lowest = (floor.known && shown[0].run.loss[0] <= floor.floor) || (evaluate && localShape(evaluate, state.start, 1).curvatures.every((curvature) => curvature > 0));
+    return lowest ? "The start is a minimum: nothing moves." : "The start has no slope: nothing moves.";
   }
 
   /** @param {number} value */
@@ -354,7 +375,9 @@ export class Plot {
       return { ...lineMark(x, y, { color: one.color, width: 1.6, opacity: faint ? 0.15 : ink > BLOCK ? 0.16 : state.step ? 0.4 : OPENING }), clip: true };
     });
     if (this.window && !many) lines.unshift(...this.rawMarks(Infinity, 0.16));
-    if (!this.curves.some(({ values }) => values.some(Number.isFinite))) {
+    const still = this.still();
+    if (still && this.what !== "memory") notes.push(textMark((this.width + this.left) / 2, this.upper + size, still, { ink: palette.quiet, size }));
+    else if (!this.curves.some(({ values }) => values.some(Number.isFinite))) {
       const text = this.what === "memory" ? "No memory: each step depends on its own gradient alone." : "Nothing to show: no optimizer here has it.";
       const look = { ink: palette.quiet, size }, said = labels.lines(text, look, Math.min(16 * size, this.width - this.left));
       said.forEach((line, i) => notes.push(textMark((this.width + this.left) / 2, this.height / 2 + (i - 1) * 1.5 * size, line, look)));
