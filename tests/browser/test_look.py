@@ -422,16 +422,21 @@ def test_a_chaotic_path_is_no_best_rate_in_the_page_and_python_agrees(opened):
     found = root.evaluate("root => root.explorer.shown.map((one) => one.rate)")
     assert found == [made.model.shown_rate(name) for name in ("SGD", "Momentum", "Adam")]
     assert root.evaluate("root => root.explorer.shown.every((one) => one.sensitive < 0)")
-    # The ring of the slider marks no path of chance either.
+    # The ring of the slider marks no path of chance either: not rate 1, if it happens to end lowest.
     ringed = root.evaluate(
         """({ explorer }) => {
-          const [{ entry }] = explorer.shown, { shown } = explorer.controls.made.get("SGD").rate;
-          const { finals, values, steady } = shown;
-          const low = finals.indexOf(Math.min(...finals.filter((loss) => loss !== null)));
-          return [steady(low), values.some((_, i) => steady(i)), values[low] === entry.rate];
+          const { rate } = explorer.controls.made.get("SGD"), { shown } = rate;
+          const at = shown.values.indexOf(1), finals = [...shown.finals];
+          finals[at] = Math.min(...finals.filter((loss) => loss !== null)) - 1;
+          rate.draw({ ...shown, finals, index: at, open: false });
+          const said = rate.element.getAttribute("aria-valuetext");
+          rate.draw({ ...shown, finals, index: at, open: false, steady: () => true });
+          return [shown.steady(at), said, rate.element.getAttribute("aria-valuetext")];
         }"""
     )
-    assert ringed == [False, True, False]
+    chance, said, otherwise = ringed
+    assert not chance
+    assert otherwise == f"{said}, the lowest of these"
 
 
 def test_a_notch_under_the_pointer_says_how_it_ends(opened):
