@@ -51,7 +51,7 @@ def curve_view(surface: Surface) -> CurveView:
     >>> [(round(x, 3), round(loss, 3)) for x, loss in view.marked]
     [(-1.301, -3.514), (1.131, -1.07)]
     >>> round(view.low, 3), round(view.high, 3)
-    (-3.514, 0.083)
+    (-3.514, 0.084)
     """
     if surface not in _views:
         _views[surface] = _found(surface)

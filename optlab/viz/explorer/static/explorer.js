@@ -17,8 +17,6 @@ import { numberText } from "./numbers.js";
 import { PathMap } from "./path_map.js";
 import { Plot } from "./plot.js";
 
-/** Pixels: of the pictures on a page of its own that is high enough. */
-const TALLEST = 440;
 /** Pixels; with narrower notches every slider has its own places. */
 const LEAST_NOTCH = 8;
 const ORPHANED = "The kernel of this page is gone. What it has computed stays alive; run the cell again for the rest.";
@@ -97,7 +95,7 @@ export class Explorer extends Changes {
       this.pressedInside = true;
       if (!this.menu.panel.hidden && !path.includes(this.menu.panel) && !path.includes(this.menu.button)) this.menu.toggle(false);
     });
-    this.cleanup.push(listenWeakly(document, "fullscreenchange", this, "resized"), listenWeakly(window, "resize", this, "windowResized"), listenWeakly(document, "pointerdown", this, "pressedSomewhere"));
+    this.cleanup.push(listenWeakly(document, "fullscreenchange", this, "resized"), listenWeakly(document, "pointerdown", this, "pressedSomewhere"));
   }
 
   /** A press outside closes the menu, too; what was pressed has the focus. */
@@ -426,11 +424,6 @@ export class Explorer extends Changes {
     this.later("size");
   }
 
-  /** Of a window that gets higher or lower, the pictures of a wide page do, too. */
-  windowResized() {
-    if (this.model.isStatic && this.layout === "wide") this.later("size");
-  }
-
   themed() {
     this.later("theme");
   }
@@ -449,13 +442,12 @@ export class Explorer extends Changes {
     root.classList.toggle("ol-network", this.network && !this.pathMap);
     const room = this.body.clientWidth;
     this.room = room;
-    let tall = this.layout === "wide" ? Math.max(300, Math.min(342, 0.342 * width)) : this.layout === "middle" ? 312 : Math.max(240, Math.min(420, 0.82 * room));
+    let tall = this.layout === "wide" ? Math.max(300, Math.min(322, 0.342 * width)) : this.layout === "middle" ? 312 : Math.max(240, Math.min(420, 0.82 * room));
     if (this.layout !== "narrow") tall *= 0.7 + 0.3 * Math.max(1, size); // larger text needs room between the lines
     if (this.isFull) {
       const rest = this.header.offsetHeight + this.examples.element.offsetHeight + this.controls.element.offsetHeight + 60;
       if (this.layout !== "narrow") tall = Math.max(tall, window.innerHeight - rest);
     }
-    else if (this.model.isStatic && this.layout === "wide") tall = Math.max(tall, Math.min(TALLEST * size, this.windowRest()));
     const apart = this.view === "apart" && this.map;
     // A step that is taken apart has the room of the examples too: what is below stays in place.
     if (apart && this.layout !== "narrow" && !this.isFull) tall += this.examples.room();
@@ -484,14 +476,6 @@ export class Explorer extends Changes {
     if (!apart) this.plot.resize(this.plot.element.clientWidth, narrow && !this.network ? Math.round(260 * Math.max(1, size * 0.9)) : tall);
     this.apart.resize(apart && !narrow ? tall : 0);
     return true;
-  }
-
-  /** The height that the window of a page of its own has for the pictures, beside all else that is there in Look. */
-  windowRest() {
-    const { root, body, message, examples } = this;
-    const around = root.offsetHeight - body.offsetHeight - (message.hidden ? 0 : message.offsetHeight + 8);
-    const above = root.getBoundingClientRect().top + window.scrollY;
-    return window.innerHeight - around - (examples.element.hidden ? examples.room() : 0) - 2 * above;
   }
 
   /** The heights of all rows, which is that of three optimizers, and of a slider. Rows of chips, of networks and
