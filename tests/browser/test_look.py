@@ -422,7 +422,7 @@ def test_a_chaotic_path_is_no_best_rate_in_the_page_and_python_agrees(opened):
     found = root.evaluate("root => root.explorer.shown.map((one) => one.rate)")
     assert found == [made.model.shown_rate(name) for name in ("SGD", "Momentum", "Adam")]
     assert root.evaluate("root => root.explorer.shown.every((one) => one.sensitive < 0)")
-    # The ring of the slider marks no path of chance either: not rate 1, if it happens to end lowest.
+    # The ring of the slider marks no path of chance either: not rate 1, if it ends lowest.
     ringed = root.evaluate(
         """({ explorer }) => {
           const { rate } = explorer.controls.made.get("SGD"), { shown } = rate;

@@ -40,6 +40,11 @@ def test_modules_stand_behind_what_they_import(tmp_path):
     assert joined(main) == "const a = 1;\nconst b = a + 1;\nconst sum = a + b;"
 
 
+def test_types_and_indentation_stay_in_the_files(tmp_path):
+    main = write(tmp_path, main="if (x) {\n  f(/** @type {{a: number}} */ (x).a);\n}\n")
+    assert joined(main) == "if (x) {\nf((x).a);\n}"
+
+
 @pytest.mark.parametrize(
     ("modules", "said"),
     [
@@ -56,6 +61,7 @@ def test_modules_stand_behind_what_they_import(tmp_path):
         ),
         ({"main": 'import all from "./a.js";\n'}, "no import or export that is joined"),
         ({"main": "const a = 1;\nexport { a };\n"}, "no import or export that is joined"),
+        ({"main": "const a = `one\n  two`;\n"}, "backticks goes on behind 'const a = `one'"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_joined_is_refused(tmp_path, modules, said):

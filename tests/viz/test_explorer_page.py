@@ -69,7 +69,7 @@ def test_the_next_change_takes_a_message_back(run):
     said = """[{}, { inFlight: 3 }, { asks: true }, { orphaned: true }].map((now) => {
       const explorer = Object.create(Explorer.prototype);
       const message = { textContent: "no", hidden: false, querySelector: () => now.asks };
-      Object.assign(explorer, { message, inFlight: now.inFlight, model: now });
+      Object.assign(explorer, { message, menu: { say() {} }, inFlight: now.inFlight, model: now });
       explorer.unsay();
       return explorer.message.textContent.slice(0, 30);
     })"""

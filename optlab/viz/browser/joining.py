@@ -3,13 +3,14 @@ r"""Joining ES modules into one, for a page that loads nothing.
 The browser's code of optlab is ES modules in folders named ``static``, which import each other by
 relative paths, as editors and ``tsc`` read them. A page needs one text. `joined` follows the
 imports of an entry module, puts every module behind those that it imports, and takes out the import
-lines, the word ``export`` and comments that fill a line. This needs no bundler because the modules
-keep three rules, which `joined` checks:
+lines, the word ``export``, comments that fill a line, types and indentation. This needs no bundler
+because the modules keep four rules, which `joined` checks:
 
 1. imports are lines of the form ``import { a, b } from "./file.js";``, without other names for
    what is imported;
 2. exports are declarations, ``export function a``, ``export const b``, ``export class C``;
-3. no two modules declare the same name at the top.
+3. no two modules declare the same name at the top;
+4. a text in backticks ends in the line in which it begins.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ _DECLARED = re.compile(
 )
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const|let)\b)", re.MULTILINE)
 _COMMENTS = re.compile(r"^[ \t]*(?://[^\n]*|/\*\*.*?\*/[ \t]*)\n", re.MULTILINE | re.DOTALL)
+_TYPES_AND_INDENTS = re.compile(r"^[ \t]+|/\*\* @type \{.*?\} \*/ ?", re.MULTILINE)
 
 
 def modules_of(*entries: Path) -> list[Path]:
@@ -96,5 +98,8 @@ def joined(*entries: Path) -> str:
         text = _COMMENTS.sub("", _EXPORT.sub("", _IMPORT.sub("", text)))
         if line := re.search(r"^(import|export)\b.*", text, re.MULTILINE):
             raise ValueError(f"{module.name}: {line[0]!r} is no import or export that is joined.")
+        if odd := next((line for line in text.split("\n") if line.count("`") % 2), ""):
+            raise ValueError(f"{module.name}: a text in backticks goes on behind {odd.strip()!r}.")
+        text = _TYPES_AND_INDENTS.sub("", text)
         texts.append(re.sub(r"\n{2,}", "\n", text).strip("\n"))
     return "\n".join(texts)
