@@ -444,9 +444,10 @@ export class Explorer extends Changes {
     this.room = room;
     let tall = this.layout === "wide" ? Math.max(300, Math.min(322, 0.342 * width)) : this.layout === "middle" ? 312 : Math.max(240, Math.min(420, 0.82 * room));
     if (this.layout !== "narrow") tall *= 0.7 + 0.3 * Math.max(1, size); // larger text needs room between the lines
-    if (this.isFull) {
-      const rest = this.header.offsetHeight + this.examples.element.offsetHeight + this.controls.element.offsetHeight + 60;
-      if (this.layout !== "narrow") tall = Math.max(tall, window.innerHeight - rest);
+    if (this.layout !== "narrow" && (this.isFull || (this.model.isStatic && size > 1))) {
+      const fitting = window.innerHeight - (this.header.offsetHeight + this.examples.element.offsetHeight + this.controls.element.offsetHeight + 60);
+      // A page of its own shows large text on a projector: all of it, where there is room for a picture.
+      tall = this.isFull ? Math.max(tall, fitting) : Math.max(240, Math.min(tall, fitting - 24));
     }
     const apart = this.view === "apart" && this.map;
     // A step that is taken apart has the room of the examples too: what is below stays in place.
