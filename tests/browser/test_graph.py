@@ -131,7 +131,8 @@ def test_the_saved_page_lives_without_a_kernel(chromium, tmp_path, width):
     assert "gradient that arrives" in root.locator(".ol-panel").inner_text()
     assert "gives: " in node(root, "tanh").get_attribute("title")
     page.emulate_media(color_scheme="dark")
-    page.wait_for_function("matchMedia('(prefers-color-scheme: dark)').matches")
+    # The page hears of it with the next frame.
+    page.wait_for_function("root => root.stepper.theme === 'dark'", arg=root.element_handle())
     assert seen_at(root, "tanh") == PALETTE["dark"]["paper"]
     overflowing = root.evaluate(
         """root => {

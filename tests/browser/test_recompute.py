@@ -139,7 +139,8 @@ def test_the_saved_page_lives_without_a_kernel(chromium, tmp_path, width):
     assert root.locator(".ol-shares tr").count() > 2
     light = tall(root, "saved")
     page.emulate_media(color_scheme="dark")
-    page.wait_for_function("matchMedia('(prefers-color-scheme: dark)').matches")
+    # The page hears of it with the next frame.
+    page.wait_for_function("root => root.explorer.theme === 'dark'", arg=root.element_handle())
     assert tall(root, "saved") == light
     assert root.evaluate("root => root.explorer.palette.paper") == theme.DARK["paper"]
     page.screenshot(path=tmp_path / f"page-{width}.png", full_page=True)
