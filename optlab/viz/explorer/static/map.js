@@ -118,9 +118,14 @@ export class MapDrawing extends MapGround {
    * @returns {number[][]} */
   nameOf(one) {
     const end = [...this.outlines.get(one).places].reverse().find((/** @type {number[] | null} */ place) => place && this.inside(place));
-    const own = this.sparse([one]), others = this.sparse(this.explorer.shown.filter((/** @type {any} */ other) => other !== one).slice(0, FEW));
-    const free = own.slice(own.length >> 1).filter(([x, y]) => others.every(([ox, oy]) => Math.hypot(x - ox, y - oy) > OWN_PIXELS));
-    return free.length ? free.slice(-3) : end ? [end] : [];
+    /** @type {(other: any) => number[][]} */
+    const along = (other) => (this.outlines.get(other).along ??= this.sparse([other]));
+    const own = along(one), others = this.explorer.shown.filter((/** @type {any} */ other) => other !== one && this.outlines.has(other)).slice(0, FEW).flatMap((/** @type {any} */ other) => along(other));
+    const isFree = (/** @type {number[]} */ [x, y]) => others.every((/** @type {number[]} */ [otherX, otherY]) => (x - otherX) ** 2 + (y - otherY) ** 2 > OWN_PIXELS ** 2);
+    /** @type {number[][]} */
+    const free = [];
+    for (let i = own.length - 1; i >= own.length >> 1 && free.length < 3; i--) if (isFree(own[i])) free.unshift(own[i]);
+    return free.length ? free : end ? [end] : [];
   }
 
   /** The part of a path up to the cursor, with a dot a step.
