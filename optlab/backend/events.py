@@ -84,7 +84,7 @@ class Event:
     ()
     """
 
-    __slots__ = ("_audiences", "_subscribed", "eager", "in_plans", "listeners", "name")
+    __slots__ = ("_audiences", "_gate", "_subscribed", "eager", "in_plans", "listeners", "name")
 
     def __init__(self, name: str, in_plans: bool = False) -> None:
         self.name, self.in_plans = name, in_plans
@@ -93,6 +93,7 @@ class Event:
         #: The listeners of each publisher that has some of its own, by its identity, and of others.
         self._audiences: dict[int | None, tuple[Listener, ...]] = {None: ()}
         self._subscribed: dict[object, Listener] = {}  # in order; one listener may be there twice
+        self._gate: Callable[[], None] | None = None
 
     def subscribe(self, listener: Listener, in_plans: bool = False, of: Any = None) -> Subscription:
         """Call `listener` at every publication from now on; return the handle that ends it.
@@ -145,8 +146,26 @@ class Event:
                     if type(key) is not _Of or id(key.publisher) == owner
                 ])  # fmt: skip
             if (self.listeners, self.eager, self._audiences) == (now, eager, audiences):
-                return
+                break
             self.listeners, self.eager, self._audiences = now, eager, audiences
+        if self._gate is not None:
+            self._gate()
+
+    def open_by(self, gate: Callable[[], None]) -> None:
+        """Call `gate` now, and whenever the listeners have changed.
+
+        It is for who publishes only while it knows that somebody listens.
+
+        Examples
+        --------
+        >>> rang = Event("a bell rang")
+        >>> rang.open_by(lambda: print(len(rang.listeners), "listening"))
+        0 listening
+        >>> handle = rang.subscribe(print)
+        1 listening
+        """
+        self._gate = gate
+        gate()
 
     def audience_of(self, publisher: Any) -> tuple[Listener, ...]:
         """Return the listeners to what an object publishes.
@@ -184,8 +203,8 @@ class Event:
 #: An operation ran and was recorded on the tape: ``publish(node)``.
 operation_recorded = Event("an operation was recorded")
 
-# The next six are published only while `optlab.autograd.tape.slow_path` counts a listener, so that
-# an operation needs no further check for them.
+# The next six are published only while `optlab.autograd.tape.slow_path` counts a reason, so that an
+# operation needs no further check for them; a listener is one.
 
 #: An operation is about to run: ``publish(name, inputs)``, Tensors among the inputs.
 operation_starts = Event("an operation starts")

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import optlab as ol
+from optlab.autograd.tape.slow_path import slow_path
 from optlab.backend import events
 from optlab.backend.events import Event
 
@@ -158,3 +159,27 @@ def test_subscriptions_of_many_threads_leave_nobody_behind() -> None:
     finally:
         sys.setswitchinterval(before)
     assert event.listeners == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "times"),
+    [("operation_starts", 4), ("operation_ran", 2), ("rule_starts", 2), ("backward_pass_ended", 1)],
+)
+def test_a_listener_alone_is_reason_enough_to_publish(
+    name: str, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slow_path, "any", 0)  # other tests leave arrays that were written to
+    monkeypatch.setattr(slow_path, "_reasons", {kind: [] for kind in slow_path._reasons})
+    heard: list[Any] = []
+    event = getattr(events, name)
+
+    def run() -> None:
+        np.sum(np.tanh(ol.to_tensor([0.5, 1.0], requires_grad=True))).backward()
+
+    with event.subscribed(lambda *what: heard.append(what)), event.subscribed(print):
+        event.unsubscribe(print)
+        run()
+    assert len(heard) == times
+    assert slow_path.any == 0
+    run()
+    assert len(heard) == times

@@ -66,7 +66,7 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
             if getattr(x.data if isinstance(x, Tensor) else x, "dtype", None) in HALVES:
                 forward = forward_in_float32(operation)
                 break
-        if events.operation_ran.listeners:
+        if events.operation_ran.listeners or events.operation_starts.listeners:
             forward = _with_events(operation.name, forward, inputs)
         if here.recorder is not None:
             inputs = here.recorder.plain_arrays(inputs)

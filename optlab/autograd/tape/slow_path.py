@@ -7,6 +7,11 @@ enters and leaves it here.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
+
+from optlab.backend import events
+
 
 class _SlowPath:
     """Counts of the reasons for the slow path, over all threads.
@@ -55,3 +60,28 @@ def _counted(needs_values: bool, written: bool) -> tuple[str, ...]:
 
 
 slow_path = _SlowPath()
+
+
+def _gate(event: events.Event) -> Callable[[], None]:
+    """Return what enters the slow path while an event has listeners, and leaves it then."""
+    entered: list[None] = []
+
+    def follow() -> None:
+        # A thread that was overtaken by another looks again.
+        while bool(entered) != bool(event.listeners):
+            if event.listeners:
+                entered.append(None)
+                slow_path.enter()
+                continue
+            with suppress(IndexError):
+                entered.pop()
+                slow_path.leave()
+
+    return follow
+
+
+for _event in (
+    events.operation_starts, events.operation_ran, events.rule_starts, events.values_wanted,
+    events.leaf_collects, events.backward_pass_ended,
+):  # fmt: skip
+    _event.open_by(_gate(_event))
