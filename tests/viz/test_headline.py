@@ -34,11 +34,11 @@ RACES = {
 }
 
 
-def race(finals, minimum):
+def race(finals, minimum, steps):
     return SimpleNamespace(
         problem=SimpleNamespace(kind="surface", minimum_value=minimum, title="f(x, y)"),
         traces={name: SimpleNamespace(name=name, stopped=None) for name in finals},
-        steps=200, accuracy={}, final_loss=finals,
+        steps=steps, accuracy={}, final_loss=finals,
     )  # fmt: skip
 
 
@@ -49,12 +49,13 @@ def told(file, call):
 
 
 @needs_node
+@pytest.mark.parametrize("steps", [1, 200])
 @pytest.mark.parametrize("name", RACES)
-def test_a_page_says_of_a_race_what_a_figure_says(name):
+def test_a_page_says_of_a_race_what_a_figure_says(name, steps):
     finals, minimum = RACES[name]
     given = [[one, loss if math.isfinite(loss) else None] for one, loss in finals.items()]
-    call = f"raceSaid({json.dumps(given)}, 200, {json.dumps(minimum)})"
-    assert told("headline.js", call) == race_headline(race(finals, minimum))
+    call = f"raceSaid({json.dumps(given)}, {steps}, {json.dumps(minimum)})"
+    assert told("headline.js", call) == race_headline(race(finals, minimum, steps))
 
 
 @needs_node

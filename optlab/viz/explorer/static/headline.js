@@ -1,7 +1,7 @@
 // The headline of the explorer: its sentence, and the size in which it fits.
 
 import { make } from "../../browser/static/elements.js";
-import { numberText } from "./numbers.js";
+import { numberText, stepsText } from "./numbers.js";
 
 const MOST_LETTERS = 70; // of names
 
@@ -28,8 +28,8 @@ export function raceSaid(finals, steps, minimum) {
   const known = minimum !== null && best >= minimum - 1e-9 * Math.max(1, Math.abs(minimum)) ? minimum : 0;
   let loss = `loss ${numberText(best)}`;
   if (known) loss = best <= known ? `loss ${numberText(known)}, the known minimum` : `loss ${numberText(best - known)} above the minimum ${numberText(known)}`;
-  if (finals.length === 1) return `After ${steps} steps ${first[0]} is at ${loss}.`;
-  return `After ${steps} steps ${joinedNames(first)} ${first.length > 1 ? "are" : "is"} lowest, at ${loss}.`;
+  if (finals.length === 1) return `After ${stepsText(steps)} ${first[0]} is at ${loss}.`;
+  return `After ${stepsText(steps)} ${joinedNames(first)} ${first.length > 1 ? "are" : "is"} lowest, at ${loss}.`;
 }
 
 /** What is said of the runs that are shown; "" of those that the kernel still computes, and where a path depends
